@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import cntk as C
 import numpy as np
 import pytest
-
-import cntk as C
 from cntk.layers import GRU, LSTM, Dense, Recurrence, RNNStep, Sequential
 
 X = np.array([[1.0, 2.0], [3.0, -1.0]], np.float32)

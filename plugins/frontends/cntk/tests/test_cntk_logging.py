@@ -90,8 +90,9 @@ def test_a_function_is_called_after_each_epoch():
 def test_a_printer_that_is_told_by_the_program(capsys):
     printer = ProgressPrinter(freq=2, first=1)
     with pytest.warns(DeprecationWarning, match="give the printer to the trainer instead of calling update"):
-        for loss in (3.0, 2.0, 1.0, 0.5):
-            printer.update(loss, 10, 0.25)
+        printer.update(3.0, 10, 0.25)
+    for loss in (2.0, 1.0, 0.5):
+        printer.update(loss, 10, 0.25)
     with pytest.warns(DeprecationWarning, match="call summarize_training_progress"):
         assert printer.epoch_summary(with_metric=True) == (1.625, 0.25, 40)
     lines = capsys.readouterr().out.splitlines()
@@ -152,7 +153,7 @@ def test_a_graph_is_written_and_drawn(graph, tmp_path):
     assert drawn.startswith("digraph network_graph {")
     assert '[label="@\\nproduct()"]' in drawn
     assert "x\\n[#](2, 3)" in drawn
-    with pytest.raises(ValueError, match="a graph is drawn into files .svg, .pdf, .png, .dot, not '.gif'"):
+    with pytest.raises(ValueError, match=r"a graph is drawn into files \.svg, \.pdf, \.png, \.dot, not '\.gif'"):
         C.logging.graph.plot(graph, "graph.gif")
 
 

@@ -16,7 +16,6 @@ from cntk_core.api import Learner as Rule
 from cntk_core.api.training import LearnerSettings, TrainingPoint
 
 
-
 @attrs.frozen
 class Limits:
     """What stands around a rule.

@@ -106,9 +106,10 @@ def _plugin(name: str, **options: Any) -> Rule:
 
     kind = registry().learners.get(name)
     try:
-        return kind(kind.options(**options))
+        made: Rule = kind(kind.options(**options))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+    return made
 
 
 def sgd(
