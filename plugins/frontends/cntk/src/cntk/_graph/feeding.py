@@ -42,10 +42,15 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
     shape = variable._shape or ()
     if isinstance(batch, np.ndarray) and batch.ndim == len(shape) and _fits(shape, batch.shape):
         batch = batch[None]
-    elif isinstance(batch, np.ndarray) and has_sequences(variable) and batch.dtype != object:
-        if batch.ndim == len(shape) + 1 and _fits(shape, batch.shape[1:]):
-            batch = batch[None]  # one sequence
+    elif isinstance(batch, np.ndarray) and _is_one_sequence(variable, batch):
+        batch = batch[None]
     return [_frames(variable, each) for each in batch]
+
+
+def _is_one_sequence(variable: Variable, batch: NDArray[Any]) -> bool:
+    shape = variable._shape or ()
+    steps = has_sequences(variable) and batch.dtype != object and batch.ndim == len(shape) + 1
+    return steps and _fits(shape, batch.shape[1:])
 
 
 def _frames(variable: Variable, value: Any) -> Any:
