@@ -39,16 +39,16 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
         batch = [batch.item()]
     if not isinstance(batch, list | tuple | np.ndarray):
         batch = [batch]
-    shape = variable._shape or ()
-    if isinstance(batch, np.ndarray) and batch.ndim == len(shape) and _fits(shape, batch.shape):
-        batch = batch[None]
-    elif isinstance(batch, np.ndarray) and _is_one_sequence(variable, batch):
+    if isinstance(batch, np.ndarray) and _is_alone(variable, batch):
         batch = batch[None]
     return [_frames(variable, each) for each in batch]
 
 
-def _is_one_sequence(variable: Variable, batch: NDArray[Any]) -> bool:
+def _is_alone(variable: Variable, batch: NDArray[Any]) -> bool:
+    """Whether an array is one sample, or one sequence."""
     shape = variable._shape or ()
+    if batch.ndim == len(shape) and _fits(shape, batch.shape):
+        return True
     steps = has_sequences(variable) and batch.dtype != object and batch.ndim == len(shape) + 1
     return steps and _fits(shape, batch.shape[1:])
 
