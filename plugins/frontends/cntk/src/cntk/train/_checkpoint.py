@@ -150,7 +150,7 @@ def _learner_back(state: Any, learner: Learner) -> dict[str, Any]:
     if not isinstance(state, Mapping) or "smoothed_gradients" not in state:
         raise ValueError("the checkpoint holds no state of a learner")
     back = {theirs: ours for ours, theirs in _KEYS.items()}
-    found: dict[str, Any] = {back.get(key, key): value for key, value in state.items()}
+    found: dict[str, Any] = {back.get(str(key), str(key)): value for key, value in state.items()}
     schedule = dict(found["learning_rate_schedule"])
     found["learning_rate_schedule"] = {**schedule, "minibatch_size": schedule.get(_SIZE, 0)}
     slots, arrays = len(learner.rule.slots), []
