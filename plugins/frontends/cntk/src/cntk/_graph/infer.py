@@ -160,7 +160,7 @@ def check_types(one: Primitive) -> None:
     Raises:
         GraphError: they have not.
     """
-    if one.number in (BLOCK, COMBINE, USER):
+    if one.number not in _ELEMENTWISE:
         return
     kinds = {np.dtype(each._dtype).name for each in one.inputs if each._dtype is not None}
     if len(kinds - {"float16"}) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,9 @@ def batch_normalization(
         name: of the user.
         running_count: a constant that counts samples.
     """
+    if running_count is None:
+        warnings.warn("batch_normalization requires an additional 'running_count' parameter: constant(0)", Warning,
+                      stacklevel=2)  # fmt: skip
     count = sanitize_input(0.0) if running_count is None else one(running_count)
     given = [one(each) for each in (operand, scale, bias, running_mean, running_inv_std)]
     return made(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from cntk_model_cntk2.values import SizeT
 from cntk._graph.edit import make_block
 from cntk._graph.records import axis_record, shape_record
 from cntk.axis import Axis
+from cntk.initializer import SentinelValueForAutoSelectRandomSeed
 from cntk.internal import sanitize_input
 from cntk.internal.utils import get_data_type
 from cntk.ops.functions import Function, made
@@ -90,6 +92,14 @@ def size(number: int) -> Any:
     return SizeT(number)
 
 
+_SEEDS = count(2**20)
+
+
+def chosen_seed(seed: int) -> Any:
+    """Return a seed as attributes have it; where none is given, one that nothing else has."""
+    return SizeT(next(_SEEDS) if seed == SentinelValueForAutoSelectRandomSeed else seed)
+
+
 def zero(dtype: Any = np.float32) -> Variable:
     """Return a constant 0."""
     return sanitize_input(0.0, np.float32 if dtype is None else dtype)
@@ -104,6 +114,7 @@ __all__ = [
     "associative_multi_arg",
     "axis",
     "block",
+    "chosen_seed",
     "made",
     "one",
     "operands",

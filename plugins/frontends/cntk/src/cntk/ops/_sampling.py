@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk.initializer import SentinelValueForAutoSelectRandomSeed
-from cntk.ops._making import made, one, size
+from cntk.ops._making import chosen_seed, made, one, size
 from cntk.ops.functions import Function
 
 
@@ -19,7 +19,7 @@ def dropout(
     """
     if not 0.0 <= dropout_rate < 1.0:
         raise ValueError("dropout_rate must be in the interval [0,1)")
-    return made("Dropout", one(x), name=name, dropoutRate=float(dropout_rate), rngSeed=size(seed),
+    return made("Dropout", one(x), name=name, dropoutRate=float(dropout_rate), rngSeed=chosen_seed(seed),
                 rngOffset=size(0))  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def random_sample(
 ) -> Function:
     """Draw classes with probabilities in proportion to weights: a matrix of one-hot rows for the whole minibatch."""
     return made("RandomSample", one(weights), name=name, numSamples=size(num_samples),
-                allowDuplicates=allow_duplicates, rngSeed=size(seed))  # fmt: skip
+                allowDuplicates=allow_duplicates, rngSeed=chosen_seed(seed))  # fmt: skip
 
 
 def random_sample_inclusion_frequency(
@@ -44,7 +44,7 @@ def random_sample_inclusion_frequency(
 ) -> Function:
     """How often each class is expected among those that :func:`random_sample` draws."""
     return made("RandomSampleInclusionFrequency", one(weights), name=name, numSamples=size(num_samples),
-                allowDuplicates=allow_duplicates, rngSeed=size(seed))  # fmt: skip
+                allowDuplicates=allow_duplicates, rngSeed=chosen_seed(seed))  # fmt: skip
 
 
 __all__ = [

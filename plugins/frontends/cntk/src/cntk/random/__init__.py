@@ -9,7 +9,7 @@ import numpy as np
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import SentinelValueForAutoSelectRandomSeed
 from cntk.internal import sanitize_random_args
-from cntk.ops._making import made, one, size
+from cntk.ops._making import chosen_seed, made, one
 from cntk.ops._making import shape as shape_of
 from cntk.ops.functions import Function
 
@@ -21,14 +21,14 @@ def _drawn(kind: str, shape: Any, dtype: Any, arguments: list[float], seed: int,
     dims, typed = sanitize_random_args(shape, get_default_override(_drawn, dtype=dtype))
     made_ = made("RandomDistribution", name=name, newShape=shape_of(dims), newDataType=1 if typed == np.float32 else 2,
                  randomDistributionType=kind, randomDistributionArgs=[float(each) for each in arguments],
-                 rngSeed=size(seed))  # fmt: skip
+                 rngSeed=chosen_seed(seed))  # fmt: skip
     made_._primitive.outputs[0]._dtype = typed
     return made_
 
 
 def _like(kind: str, x: Any, arguments: list[float], seed: int, name: str) -> Function:
     return made("RandomDistribution", one(x), name=name, randomDistributionType=kind,
-                randomDistributionArgs=[float(each) for each in arguments], rngSeed=size(seed))  # fmt: skip
+                randomDistributionArgs=[float(each) for each in arguments], rngSeed=chosen_seed(seed))  # fmt: skip
 
 
 def uniform(shape: Any, dtype: Any = _SINGLE, low: float = 0.0, high: float = 1.0, seed: int = _AUTO, name: str = "") -> Function:  # fmt: skip  # noqa: E501
