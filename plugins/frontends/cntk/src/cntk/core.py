@@ -391,7 +391,8 @@ def user_function(user_func: Any) -> Any:
         TypeError: it is none.
     """
     from cntk.ops import as_composite
-    from cntk.ops.functions import Function, UserFunction
+    from cntk.ops._user import UserFunction
+    from cntk.ops.functions import Function
 
     if isinstance(user_func, Function) and not isinstance(user_func, UserFunction):
         return as_composite(user_func)

@@ -10,7 +10,7 @@ import attrs
 from cntk_model_cntk2.operations import OPERATIONS
 
 if TYPE_CHECKING:
-    from cntk.ops.functions import UserFunction
+    from cntk.ops._user import UserFunction
     from cntk.variables import Variable
 
 COMBINE, BLOCK, USER = 44, 57, -1

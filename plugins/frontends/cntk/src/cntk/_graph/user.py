@@ -14,7 +14,7 @@ from cntk_core.api.builders import op_of
 
 if TYPE_CHECKING:
     from cntk._graph.lower import Maker
-    from cntk.ops.functions import UserFunction
+    from cntk.ops._user import UserFunction
     from cntk.variables import Variable
 
 

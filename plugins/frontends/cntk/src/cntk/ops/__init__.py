@@ -15,13 +15,13 @@ from cntk.ops._making import associative_multi_arg as associative_multi_arg
 from cntk.ops._reductions import *  # noqa: F403
 from cntk.ops._sampling import *  # noqa: F403
 from cntk.ops._shapes import *  # noqa: F403
+from cntk.ops._user import native_user_function as native_user_function
+from cntk.ops._user import register_native_user_function as register_native_user_function
 from cntk.ops.functions import BlockFunction as BlockFunction
 from cntk.ops.functions import CloneMethod as CloneMethod
 from cntk.ops.functions import Function as Function
 from cntk.ops.functions import ModelFormat as ModelFormat
 from cntk.ops.functions import load_model as load_model
-from cntk.ops.functions import native_user_function as native_user_function
-from cntk.ops.functions import register_native_user_function as register_native_user_function
 
 INFINITELY_REPEAT = 2**64 - 1
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, unique
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from cntk._graph.edit import Copier, make, replace_placeholders
 from cntk._graph.errors import GraphError
-from cntk._graph.primitive import BLOCK, USER, Primitive, leaves_of, next_uid
+from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
 from cntk._graph.records import python_value
-from cntk.internal import sanitize_var_map, sanitize_variables_or_functions, variable_of
+from cntk.internal import variable_of
+from cntk.ops._computing import Computed, ModelFormat
 from cntk.tensor import TensorOpsMixin
 from cntk.variables import Variable, type_text
 
@@ -27,15 +28,7 @@ class CloneMethod(Enum):
     freeze = "freeze"
 
 
-@unique
-class ModelFormat(Enum):
-    """Formats of model files."""
-
-    CNTKv2 = 0
-    ONNX = 1
-
-
-class Function(TensorOpsMixin):
+class Function(Computed, TensorOpsMixin):
     """A function of variables; made by operators and layers, or of a Python function: ``@Function``.
 
     What its only output has (shape, dtype, ...) it has, too.
@@ -392,266 +385,6 @@ class Function(TensorOpsMixin):
             raise GraphError(f"found {len(found)} primitives with the name '{name}'; use find_all_with_name")
         return found[0] if found else None
 
-    # -- computing ------------------------------------------------------------------------------------------
-
-    def eval(self, arguments: Any = None, outputs: Any = None, device: Any = None, as_numpy: bool = True) -> Any:
-        """Compute it.
-
-        Args:
-            arguments: what its arguments are given, by variable or name; of the only one it may stand alone.
-            outputs: those that are wanted; by default all.
-            device: is taken for compatibility; the engine is one of the program.
-            as_numpy: give arrays; otherwise :class:`~cntk.core.Value`.
-
-        Returns:
-            The value of the only output, or the values by variable: an array ``(samples, *shape)``, or a list with an
-            array ``(frames, *shape)`` for each sequence.
-
-        Raises:
-            ValueError: something is missing, or does not fit.
-        """
-        from cntk._graph.evaluating import evaluate
-
-        wanted = self._wanted(outputs)
-        found = evaluate(self._asked(wanted), self._given(arguments), as_numpy=as_numpy)
-        return found[wanted[0]] if len(wanted) == 1 else found
-
-    def forward(
-        self,
-        arguments: Any,
-        outputs: Any = None,
-        keep_for_backward: Any = None,
-        device: Any = None,
-        as_numpy: bool = True,
-    ) -> tuple[Any, dict[Variable, Any]]:
-        """Compute it, and keep what :meth:`backward` needs.
-
-        Args:
-            arguments, outputs, device, as_numpy: as of :meth:`eval`.
-            keep_for_backward: outputs from which gradients will flow back.
-
-        Returns:
-            The state for :meth:`backward`, None if nothing was kept, and the values by variable.
-
-        Raises:
-            ValueError: something is missing, or does not fit.
-        """
-        from cntk._graph.evaluating import forward
-
-        wanted = self._wanted(outputs)
-        kept = sanitize_variables_or_functions(list(keep_for_backward)) if keep_for_backward else []
-        return forward(self._asked(wanted), wanted, self._given(arguments), kept, as_numpy=as_numpy)
-
-    def backward(self, state: Any, root_gradients: Mapping[Any, Any], variables: Iterable[Any], as_numpy: bool = True) -> dict[Variable, Any]:  # fmt: skip  # noqa: E501
-        """Let gradients flow back from outputs to variables.
-
-        Args:
-            state: of :meth:`forward`.
-            root_gradients: the gradients of outputs, laid out as the values.
-            variables: by which gradients are wanted.
-            as_numpy: give arrays; otherwise :class:`~cntk.core.Value`.
-
-        Raises:
-            ValueError: nothing was kept, or something does not fit.
-        """
-        from cntk._graph.evaluating import backward
-
-        given = {variable_of(each): value for each, value in root_gradients.items()}
-        return backward(state, given, [variable_of(each) for each in variables], as_numpy=as_numpy)
-
-    def grad(
-        self,
-        at: Any,
-        wrt: Any = None,
-        outputs: Any = None,
-        device: Any = None,
-        as_numpy: bool = True,
-        grad_root: Any = None,
-    ) -> Any:
-        """Compute gradients of the sum of all elements of an output.
-
-        Args:
-            at: what its arguments are given.
-            wrt: the variables by which gradients are wanted; by default its arguments.
-            outputs: values that are wanted as well.
-            device: is taken for compatibility.
-            as_numpy: give arrays; otherwise :class:`~cntk.core.Value`.
-            grad_root: the output, where there are several.
-
-        Returns:
-            The gradient by the only variable, or gradients by variable; with ``outputs``, also their values.
-
-        Raises:
-            ValueError: something is missing, or does not fit.
-        """
-        from cntk._graph.evaluating import gradients
-
-        return gradients(self, at, wrt, outputs, grad_root, as_numpy=as_numpy)
-
-    def _wanted(self, outputs: Any) -> list[Variable]:
-        return list(self.outputs) if outputs is None else sanitize_variables_or_functions(
-            list(outputs) if isinstance(outputs, list | tuple | set | frozenset) else outputs
-        )  # fmt: skip
-
-    def _asked(self, wanted: list[Variable]) -> list[Variable]:
-        return wanted
-
-    def _given(self, arguments: Any) -> dict[Variable, Any]:
-        return sanitize_var_map(self.arguments, arguments)
-
-    # -- files ----------------------------------------------------------------------------------------------
-
-    def save(self, filename: Any, format: Any = ModelFormat.CNTKv2, use_external_files_to_store_parameters: bool = False) -> None:  # fmt: skip  # noqa: E501
-        """Write it into a model file.
-
-        Args:
-            filename: the file.
-            format: CNTK 2's own, or ONNX.
-            use_external_files_to_store_parameters: is taken for compatibility.
-
-        Raises:
-            CntkError: it cannot be written.
-        """
-        from cntk._graph.files import save
-
-        save(self, filename, format)
-
-    @staticmethod
-    def load(model: Any, device: Any = None, format: Any = ModelFormat.CNTKv2) -> Function:
-        """Read a model file, or its bytes.
-
-        Raises:
-            ValueError: it is no model.
-        """
-        from cntk._graph.files import load
-
-        return load(model, format)
-
-    def restore(self, filename: Any) -> None:
-        """Take the values of parameters from the file of the same function.
-
-        Raises:
-            ValueError: the file is that of another function.
-        """
-        from cntk._graph.files import restore
-
-        restore(self, filename)
-
-    def train(self, minibatch_source: Any, *args: Any, **kwargs: Any) -> Any:
-        """Train its parameters (:func:`cntk._train_functions.train`); it is a loss, or a loss and a metric."""
-        from cntk._train_functions import train
-
-        return train(self, minibatch_source, *args, **kwargs)
-
-    def test(self, minibatch_source: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return its average over data (:func:`cntk._train_functions.measure`); of two, that of the second."""
-        from cntk._train_functions import measure
-
-        return measure(self, minibatch_source, *args, **kwargs)
-
-    def print_node_timing(self) -> None:
-        """Say where times are told: ``cntk explain --time``."""
-        print("times of nodes are told by `cntk explain --time` of a recipe, and by cntk.debugging's profiler")
-
-
-class UserFunction(Function):
-    """A function that a user writes: a class with ``forward``, ``backward`` and ``infer_outputs``.
-
-    Args:
-        inputs: its inputs.
-        as_numpy: ``forward`` and ``backward`` are given arrays; otherwise :class:`~cntk.core.Value`.
-        attributes: a dictionary that is kept with it.
-        name: of the user.
-    """
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Begin one."""
-        return object.__new__(cls)
-
-    def __init__(
-        self, inputs: Any, as_numpy: bool = True, attributes: Mapping[str, Any] | None = None, name: str = ""
-    ) -> None:
-        variables = [variable_of(each) for each in inputs]
-        self._composite, self.as_numpy = False, as_numpy
-        self._primitive = Primitive(USER, variables, dict(attributes or {}), name or "", user=self)
-        self._primitive.function = self
-        self._uid = self._primitive.uid
-        self._declared: list[Variable] = []
-        if all(each._shape is not None for each in variables):
-            self._declare()
-
-    def _declare(self) -> None:
-        from cntk._graph.infer import make_outputs
-
-        if self._primitive.outputs:
-            return
-        self._declared = list(self.infer_outputs())
-        make_outputs(self._primitive)
-
-    def _place_outputs(self, primitive: Primitive) -> None:
-        """Take over what is declared of the outputs."""
-        for made_, said in zip(primitive.outputs, self._declared, strict=True):
-            made_._shape, made_._axes, made_._dtype = said._shape, said._axes, said._dtype
-            made_._gradient = said._gradient
-            if said.name:
-                made_._name = said.name
-
-    def _copy_for(self, primitive: Primitive) -> UserFunction:
-        """Return the function of a copy, which the user's own ``clone`` makes."""
-        found: UserFunction = self.clone(primitive.inputs)
-        found._primitive = primitive
-        primitive.function = found
-        found._uid = primitive.uid
-        found._declared = found._declared or list(found.infer_outputs())
-        return found
-
-    @property
-    def op_name(self) -> str:
-        """Module and name of the class."""
-        return type(self)._op_name()
-
-    @classmethod
-    def _op_name(cls) -> str:
-        return f"{cls.__module__}.{cls.__name__}"
-
-    def forward(self, arguments: Any, outputs: Any = None, *more: Any, **kwargs: Any) -> Any:
-        """Return a state and the value of the output; of several, put them into ``outputs`` and return the state."""
-        raise NotImplementedError
-
-    def backward(self, state: Any, root_gradients: Any, variables: Any = None, *more: Any) -> Any:
-        """Return the gradient by the input; of several, put them into ``variables``."""
-        raise NotImplementedError
-
-    def infer_outputs(self) -> list[Variable]:
-        """Return what the outputs are: a list of :func:`cntk.output_variable`."""
-        raise NotImplementedError("infer_outputs has to be overwritten")
-
-    def clone(self, cloned_inputs: Any) -> Any:  # type: ignore[override]  # as the original has it
-        """Return a function of other inputs; by default the class is called with them and the name."""
-        kind: Any = type(self)
-        return kind(*cloned_inputs, name=self.name)
-
-    def serialize(self) -> dict[str, Any]:
-        """Return what a model file keeps of it."""
-        return {}
-
-    @staticmethod
-    def deserialize(inputs: Any, name: str, state: Mapping[str, Any]) -> Any:
-        """Return the function that :meth:`serialize` described."""
-        raise NotImplementedError("deserialize has to be overwritten")
-
-
-def native_user_function(
-    op_id: str, operands: Any, attributes: Any = None, user_function_instance_name: str = ""
-) -> NoReturn:
-    """Raise NotImplementedError: user functions in C++ need the original's library."""
-    raise NotImplementedError("user functions in C++ need the original's library; write them in Python or as an op")
-
-
-def register_native_user_function(op_id: str, module_name: str, factory_method_name: str) -> NoReturn:
-    """Raise NotImplementedError: user functions in C++ need the original's library."""
-    raise NotImplementedError("user functions in C++ need the original's library; write them in Python or as an op")
-
 
 def primitive_function(primitive: Primitive) -> Function:
     """Return what a user sees of a primitive."""
@@ -684,15 +417,25 @@ def made(kind: str, *inputs: Variable, name: str = "", **attributes: Any) -> Fun
     return Function._of(make(kind, inputs, attributes, name))
 
 
+def __getattr__(name: str) -> Any:
+    """Return what users' own functions are made of, which is imported when it is asked for.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    if name in ("UserFunction", "native_user_function", "register_native_user_function"):
+        from cntk.ops import _user
+
+        return getattr(_user, name)
+    raise AttributeError(f"module 'cntk.ops.functions' has no attribute '{name}'")
+
+
 __all__ = [
     "BlockFunction",
     "CloneMethod",
     "Function",
     "ModelFormat",
-    "UserFunction",
     "load_model",
     "made",
-    "native_user_function",
     "primitive_function",
-    "register_native_user_function",
 ]
