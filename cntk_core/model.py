@@ -140,7 +140,8 @@ class Model:
         """Return what evaluates nodes and lets gradients flow back from them, any number of times.
 
         Args:
-            by: the nodes by which gradients are wanted: inputs that are not sparse, parameters, inner nodes.
+            by: the nodes by which gradients are wanted: inputs that are not sparse, parameters, inner nodes. Without
+                any, values alone are computed, as in :meth:`evaluate`, but random numbers go on from one to the next.
             roots: the nodes to begin from, of any shape; by default the network's outputs.
             settings: numbers that operations ask for in training, such as ``dropoutRate``.
 
@@ -273,7 +274,11 @@ class Differentiable:
         streams = {name: attrs.evolve(one, data=one.data.copy()) for name, one in taken.minibatch.streams.items()}
         self._given = given = attrs.evolve(taken, minibatch=attrs.evolve(taken.minibatch, streams=streams))
         program = self.program
-        program.forward(given.minibatch, training=training)
+        if program.plan.by:
+            program.forward(given.minibatch, training=training)
+        else:
+            program.evaluate(given.minibatch)
+            program.step += 1  # so that each draws random numbers of its own
         self.values = {node.name: self._value(given, node, program.value(node.name)) for node in program.plan.roots}
         return self.values
 

@@ -91,6 +91,8 @@ class Trainer:
         parallel: how several ranks train together; None is a training of one.
         seed: of parameters without values and of all random streams.
         parts: compute each minibatch in so many parts, where all of it does not fit into memory.
+        padded: momentum, limits and regularisation count the gaps that CNTK's recipes pad sequences with; otherwise
+            samples alone, as CNTK 2 in Python.
         before_update: called with ``job``, ``step`` and ``gradients`` by parameter name, as ``cntk_before_update`` is.
         plugins: the plugin manager, if there is one already.
 
@@ -118,6 +120,7 @@ class Trainer:
         parallel: Parallel | None = None,
         seed: int = 0,
         parts: int = 1,
+        padded: bool = True,
         before_update: Sequence[Callable[..., object]] = (),
         plugins: PluginManager | None = None,
     ) -> None:
@@ -127,14 +130,15 @@ class Trainer:
         check_network(network, self.op_settings)
         self.seed = seed
         self.parts = parts
-        self._given = {"engine": engine, "settings": settings, "before_update": tuple(before_update)}
+        self._given = {"engine": engine, "settings": settings, "padded": padded, "before_update": tuple(before_update)}
         if any(parameter.value is None for parameter in network.parameters):
             network.infer()
             initialize_parameters(network, seed)
         self.model = Model(network, engine=engine, settings=settings, plugins=plugins)
         self._nodes = choose_nodes(network, criterion, evaluations)
         self._ranks = Alone() if parallel is None else parallel.ranks(self.model.plugins.registry)
-        self._stepper = self._compile(network, before_update)
+        sizes = MinibatchSizes(network, criterion=self._nodes[0], padded=padded)
+        self._stepper = self._compile(network, before_update, sizes)
         self._sums = CriterionSums(self._stepper.program, self._nodes)
         self._shown: Mapping[str, Criterion] = {}
         self._team: Ranks = Alone()
@@ -142,7 +146,9 @@ class Trainer:
         self._has_begun = False
         self._evaluation: Program | None = None
 
-    def _compile(self, network: Network, before_update: Sequence[Callable[..., object]]) -> Stepper:
+    def _compile(
+        self, network: Network, before_update: Sequence[Callable[..., object]], sizes: MinibatchSizes
+    ) -> Stepper:
         engine, store = self.model.engine, self.model.store
         trained = make_plan(network, self._nodes, self._nodes[0]).trained
         shares = share_parameters(self.learners, trained)
@@ -156,7 +162,6 @@ class Trainer:
         self._ranks.check_assigned(plan)
         program, groups = compile_learners(engine, plan, store, own, seed=self.seed)
         idle = tuple(one for one in store.parameters if one.learned and one not in learned)
-        sizes = MinibatchSizes(network, criterion=self._nodes[0])
         return Stepper(
             program,
             store,
@@ -188,7 +193,8 @@ class Trainer:
         """
         minibatch = None if data is None else _minibatch(self._stepper.program.plan, data)
         self._begin_epoch()
-        point = TrainingPoint(self._stepper.steps, self.samples, self.epoch)
+        counted = 0 if minibatch is None else self._stepper.sizes.samples(minibatch)
+        point = TrainingPoint(self._stepper.steps, self.samples, self.epoch, counted)
         rates = tuple(learner.rates(point) for learner in self.learners)
         team, merge = self._team, self._team.merge_gradients
         team.doing(f"minibatch {self._index + 1} of epoch {self.epoch + 1}")

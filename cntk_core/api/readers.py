@@ -20,6 +20,7 @@ from cntk_kit_readers.decimals import (
     read_digits,
     read_exponent,
 )
+from cntk_kit_readers.endless import Endless, Taken
 from cntk_kit_readers.lines import LINE_BYTES, bounded_lines, line_too_long
 from cntk_kit_readers.makers import PendingRows, RowMaker
 from cntk_kit_readers.precision import in_precision
@@ -58,6 +59,7 @@ __all__ = [
     "ChunkedReader",
     "Column",
     "CompositeSource",
+    "Endless",
     "FrameSource",
     "Part",
     "PendingRows",
@@ -67,6 +69,7 @@ __all__ = [
     "RowMaker",
     "SlotPlan",
     "SweepOrder",
+    "Taken",
     "Truncation",
     "UtteranceKeys",
     "UtterancePartKeys",

@@ -27,11 +27,13 @@ class TrainingPoint:
         steps: updates done.
         samples: samples seen, of all ranks that make the same steps.
         epoch: epochs ended.
+        minibatch: samples of this rank's share of the minibatch that is learned; 0 where there is none.
     """
 
     steps: int
     samples: int
     epoch: int
+    minibatch: int = 0
 
 
 Value = float | Schedule[float] | Callable[[TrainingPoint], float]

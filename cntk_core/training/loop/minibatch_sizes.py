@@ -33,11 +33,18 @@ class MinibatchSizes:
         network: its inputs and roots tell which streams count.
         say: gets a line if nothing will be counted.
         criterion: what is minimised, where it is its samples that count and not those of the default dynamic axis.
+        padded: columns are those of CNTK's matrix; otherwise gaps do not count, and columns are samples.
     """
 
     def __init__(
-        self, network: Network, say: Callable[[str], None] | None = None, *, criterion: Node | None = None
+        self,
+        network: Network,
+        say: Callable[[str], None] | None = None,
+        *,
+        criterion: Node | None = None,
+        padded: bool = True,
     ) -> None:
+        self._padded = padded
         axes = {node.axis for node in network.inputs if node.framed}
         axis = (BATCH if "" not in axes and BATCH in axes else "") if criterion is None else _axis_of(criterion)
         self._features = {node.name.lower() for node in network.roots["feature"]}
@@ -51,6 +58,8 @@ class MinibatchSizes:
 
         What the reader says comes first.
         """
+        if not self._padded:
+            return self.samples(minibatch)
         if minibatch.columns is not None:
             return minibatch.columns
         found = {id(data.layout): columns(data.layout) for data in _streams(minibatch, self._features)}

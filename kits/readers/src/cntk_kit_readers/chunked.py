@@ -153,6 +153,11 @@ class ChunkedReader(DataReader):
         return False
 
     @property
+    def counts(self) -> bool:
+        """Whether, as a part of a composite, its samples alone are counted."""
+        return False
+
+    @property
     def source(self) -> ChunkSource:
         """The data, for a reader that joins several."""
         return self._source
@@ -182,6 +187,15 @@ class ChunkedReader(DataReader):
         yield from (Minibatch({}, samples) for samples in learned)
         makers = self._source.makers
         yield from made_minibatches(plan, self._gather, makers) if makers else map(self._gather, plan)
+
+    def gather(self, picks: Picks) -> Minibatch:
+        """Make the minibatch of some sequences, in their order.
+
+        Raises:
+            DataError: they cannot be read.
+        """
+        makers = self._source.makers
+        return next(iter(made_minibatches(iter([picks]), self._gather, makers))) if makers else self._gather(picks)
 
     def _gather(self, picks: Picks) -> Minibatch:
         """Make a minibatch; streams that are made have numbers."""

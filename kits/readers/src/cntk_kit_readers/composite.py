@@ -39,11 +39,13 @@ class Part:
         source: the data; it must have keys.
         streams: the names of its streams.
         expand: its sequences have one frame, which is repeated as long as those of the first source are.
+        counts: its samples are counted, and not those of the longest stream.
     """
 
     source: ChunkSource
     streams: tuple[str, ...]
     expand: bool = False
+    counts: bool = False
 
     @property
     def title(self) -> str:
@@ -189,6 +191,7 @@ class CompositeSource(ChunkSource):
         """Return which sequences of the first source all others have, too, and the samples of each."""
         keep = np.ones(len(keys), dtype=bool)
         samples = own.copy()
+        counted = any(part.counts for part in self._parts)
         for part, places in zip(self._parts[1:], self._places, strict=True):
             found = np.array([places.numbers.get(key, -1) for key in keys], dtype=np.int64)
             lengths = np.where(found >= 0, places.lengths[found] if len(places.lengths) else 0, 0)
@@ -197,7 +200,9 @@ class CompositeSource(ChunkSource):
             for i in np.flatnonzero(keep & ((found < 0) | wrong)).tolist():
                 misfits.add(keys[i], part, int(wanted[i]), int(lengths[i]) if found[i] >= 0 else None)
             keep &= (found >= 0) & ~wrong
-            if not part.expand:
+            if part.counts:
+                samples = lengths
+            elif not (part.expand or counted):
                 samples = np.maximum(samples, lengths)
         return keep, samples
 

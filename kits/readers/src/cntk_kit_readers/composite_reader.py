@@ -106,7 +106,7 @@ class CompositeReader(ChunkedReader):
             )
             _check_names(options.parts, self._readers)
             parts = [
-                Part(reader.source, tuple(stream.name for stream in reader.streams), reader.expands)
+                Part(reader.source, tuple(stream.name for stream in reader.streams), reader.expands, reader.counts)
                 for reader in self._readers
             ]
             numeric = options.use_numeric_sequence_keys

@@ -75,6 +75,10 @@ class SweepOrder(ABC):
     def blocks(self, sweep: int) -> Iterator[Block]:
         """Yield the sequences of a sweep, block by block."""
 
+    def chunk_places(self, sweep: int) -> IntArray:
+        """Return the place of each chunk in the order of the chunks of a sweep."""
+        return np.arange(len(self.index))
+
     def start_at(self, sweep: int, sample: int) -> tuple[int, int, Iterator[Block]]:
         """Return the blocks from the one that holds ``sample`` on, and the sequences and samples before it."""
         blocks = self.blocks(sweep)
@@ -145,6 +149,10 @@ class RandomOrder(SweepOrder):
             came_from = np.searchsorted(starts, numbers, side="right") - 1
             own = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
             yield Block(chunk_at[came_from], numbers - starts[came_from], own)
+
+    def chunk_places(self, sweep: int) -> IntArray:
+        """Return the place of each chunk in the order of the chunks of a sweep."""
+        return np.argsort(shuffled(len(self.index), self._seed + sweep))
 
     def _all_lengths(self, order: list[int]) -> IntArray | None:
         """Return the samples of each sequence, chunk after chunk; None if every one has one sample."""

@@ -46,7 +46,7 @@ def plan_epoch(order: SweepOrder, epoch: EpochSpec, least: int = 1) -> Iterator[
     size = epoch.epoch_size or order.samples
     if order.samples == 0 or size == 0:
         return
-    walk = _Walk(order, epoch.epoch * size)
+    walk = Walk(order, epoch.epoch * size)
     end = (epoch.epoch + 1) * size
     if epoch.max_samples:
         end = min(end, walk.position + epoch.max_samples)
@@ -70,8 +70,18 @@ def without_learned(plan: Iterator[Picks], samples: int) -> tuple[list[int], Ite
     return learned, plan
 
 
-class _Walk:
-    """A walk along the timeline: ``position`` in samples, ``sequence`` counted from the start of its first sweep."""
+class Walk:
+    """A walk along the timeline.
+
+    Args:
+        order: of the sweeps.
+        position: sample where it begins.
+
+    Attributes:
+        position: sample where it is.
+        sequence: counted from the start of its first sweep.
+        sweep: that it is in, from 0.
+    """
 
     def __init__(self, order: SweepOrder, position: int) -> None:
         self._order = order
@@ -129,6 +139,16 @@ class _Walk:
                 self.sweep += 1
                 _, _, self._blocks = self._order.start_at(self.sweep, 0)
                 self._fill(1)
+
+    @property
+    def next_length(self) -> int:
+        """Samples of the next sequence."""
+        return int(self._lengths[self._at])
+
+    @property
+    def next_chunk(self) -> int:
+        """Chunk of the next sequence."""
+        return int(self._chunks[self._at])
 
     def take(self, size: int, end: int, rank: int, ranks: int, least: int) -> Block:
         """Take the sequences of the next minibatch of all ranks, as far as ``rank`` reads for it."""

@@ -7,9 +7,12 @@ other. A cell is made a network by :class:`~cntk_builder_python.recurrence.Recur
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from cntk_builder_python.blocks import layer
+from cntk_builder_python.formulas import gru_step, lstm_step, rnn_step
 from cntk_builder_python.functions import Function, sigmoid, tanh
 from cntk_builder_python.graph import Init, Term
 from cntk_builder_python.layers import StabilizedLayer
@@ -30,6 +33,8 @@ class Cell(StabilizedLayer, ABC):
 
     states: tuple[str, ...] = ("h",)
     gates = 1
+    widths: Mapping[str, int] = MappingProxyType({})
+    """Of parameters that are not as many times as wide as the cell as there are gates."""
 
     def __init__(
         self,
@@ -54,28 +59,38 @@ class Cell(StabilizedLayer, ABC):
     def __call__(self, *operands: Any, **more: Any) -> Any:
         """Return the new states, from the states of the step before and the input."""
 
-    def _bias(self, x: Term) -> Term:
-        return self._own(x, "B", (self.gates * self.cell_units,), init=self.init_bias)
+    def weight(self, x: Term, key: str) -> Term:
+        """Return a parameter of the cell, of which ``x`` is an input."""
+        if key == "B":
+            return self._own(x, "B", (self.gates * self.cell_units,), init=self.init_bias)
+        rows = self.units if key in ("H", "H1") else 0
+        return self._own(x, key, (rows, self.widths.get(key, self.gates) * self.cell_units), **self.how)
 
-    def _weights(self, x: Term, key: str, rows: int, columns: int) -> Term:
-        return self._own(x, key, (rows, columns), **self.how)
+    def peephole(self, x: Term, key: str) -> Term | None:
+        """Return the weights with which a gate sees the cell, None if it does not."""
+        return None
 
-    def _part(self, x: Term, number: int) -> Term:
-        """The rows of a gate, of several that one product made."""
-        return x[number * self.cell_units : (number + 1) * self.cell_units]
+    def stabilized(self, x: Term, key: str) -> Term:
+        """Return ``x``, perhaps times a learned factor."""
+        return self._stabilized(x, key)
+
+    def sigmoid(self, x: Term) -> Term:
+        """Return the activation of gates."""
+        return sigmoid(x)
+
+    def named(self, x: Term, key: str) -> Term:
+        """Return ``x`` with a name that begins with the cell's."""
+        return x.named(x.graph.unique(f"{self.name}.{key}"))
 
     def _projection(self, x: Term) -> Term | None:
         """The matrix that makes h narrower (or wider), if there is one; BrainScript draws it before the others."""
         if self.units == self.cell_units:
             return None
-        return self._weights(x, "Wmr", self.cell_units, self.units)
+        return self._own(x, "Wmr", (self.cell_units, self.units), **self.how)
 
     def _project(self, h: Term, projection: Term | None) -> Term:
-        h = self._named(h, "ht")
+        h = self.named(h, "ht")
         return h if projection is None else self._stabilized(h, "Sht") @ projection
-
-    def _named(self, x: Term, key: str) -> Term:
-        return x.named(x.graph.unique(f"{self.name}.{key}"))
 
 
 class RNNStep(Cell):
@@ -92,9 +107,7 @@ class RNNStep(Cell):
     def __call__(self, dh: Term, x: Term) -> Term:
         """Return h, from h of the step before and the input."""
         projection = self._projection(x)
-        total = self._bias(x) + x @ self._weights(x, "W", 0, self.cell_units)
-        recurrent = self._weights(x, "H", self.units, self.cell_units)
-        return self._project(self.activation(total + self._stabilized(dh, "Sdh") @ recurrent), projection)
+        return self._project(rnn_step(self, dh, x), projection)
 
 
 RNNUnit = RNNStep
@@ -124,29 +137,13 @@ class LSTM(Cell):
     @layer
     def __call__(self, dh: Term, dc: Term, x: Term, aux: Term | None = None) -> tuple[Term, Term]:
         """Return h and c, from those of the step before, the input, and perhaps a second one such as attention."""
-        width = 4 * self.cell_units
         projection = self._projection(x)
-        total = self._bias(x) + x @ self._weights(x, "W", 0, width)
-        recurrent = self._weights(x, "H", self.units, width)
-        total = total + self._stabilized(dh, "Sdh") @ recurrent
-        if aux is not None:
-            total = total + aux @ self._weights(x, "A", 0, width)
-        output_sees, forget_sees, input_sees = (self._peephole(x, key) for key in ("Co", "Cf", "Ci"))
+        h, c = lstm_step(self, dh, dc, x, aux)
+        return self._project(h, projection), c
 
-        seen = self._stabilized(dc, "Sdc") if self.use_peepholes else dc
-        forget = sigmoid(_peep(self._part(total, 2), forget_sees, seen))
-        take = sigmoid(_peep(self._part(total, 0), input_sees, seen))
-        c = self._named(forget * dc + take * self.activation(self._part(total, 1)), "ct")
-        seen = self._stabilized(c, "Sct") if self.use_peepholes else c
-        give = sigmoid(_peep(self._part(total, 3), output_sees, seen))
-        return self._project(give * self.activation(c), projection), c
-
-    def _peephole(self, x: Term, key: str) -> Term | None:
+    def peephole(self, x: Term, key: str) -> Term | None:
+        """Return the weights with which a gate sees the cell, None if it does not."""
         return self._own(x, key, (self.cell_units,), **self.how) if self.use_peepholes else None
-
-
-def _peep(gate: Term, weights: Term | None, cell: Term) -> Term:
-    return gate if weights is None else gate + weights * cell
 
 
 class GRU(Cell):
@@ -159,6 +156,7 @@ class GRU(Cell):
 
     stem = "gru"
     gates = 3
+    widths = MappingProxyType({"H": 2, "H1": 1})
 
     def __init__(self, units: int, **how: Any) -> None:
         super().__init__(units, **how)
@@ -166,11 +164,4 @@ class GRU(Cell):
     @layer
     def __call__(self, dh: Term, x: Term) -> Term:
         """Return h, from h of the step before and the input."""
-        seen = self._stabilized(dh, "Sdh")
-        by_input = self._bias(x) + x @ self._weights(x, "W", 0, 3 * self.units)
-        by_state = seen @ self._weights(x, "H", self.units, 2 * self.units)
-        keep = sigmoid(self._part(by_input, 0) + self._part(by_state, 0))
-        reset = sigmoid(self._part(by_input, 1) + self._part(by_state, 1))
-        recurrent = self._weights(x, "H1", self.units, self.units)
-        candidate = self.activation(self._part(by_input, 2) + (seen * reset) @ recurrent)
-        return self._named((1.0 - keep) * candidate + keep * seen, "ht")
+        return self.named(gru_step(self, dh, x), "ht")

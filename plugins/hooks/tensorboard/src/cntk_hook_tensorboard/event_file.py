@@ -74,6 +74,14 @@ class EventFile:
         )
         self._write(summary=Summary(value=[Summary.Value(tag=clean(tag), histo=told)]), step=step)
 
+    def image(self, tag: str, png: bytes, size: tuple[int, int, int], step: int) -> None:
+        """Write an image in a PNG file, of so many (rows, columns, channels)."""
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        height, width, channels = size
+        told = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png)
+        self._write(summary=Summary(value=[Summary.Value(tag=clean(tag), image=told)]), step=step)
+
     def graph(self, nodes: Iterable[GraphNode]) -> None:
         """Write the network."""
         from tensorboardX.proto.attr_value_pb2 import AttrValue

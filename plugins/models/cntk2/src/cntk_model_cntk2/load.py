@@ -409,3 +409,7 @@ def _is_single(function: Function) -> bool:
 
 def _axes(node: Node, single: Iterable[str]) -> str:
     return "none" if not node.framed else "batch" if node.axis in single else "sequence"
+
+
+NetworkMaker = _Importer
+"""Makes a network of records, wherever they come from: what front ends extend for functions that no file has."""

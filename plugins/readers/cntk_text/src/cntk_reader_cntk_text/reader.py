@@ -27,6 +27,7 @@ class CNTKTextFormatReader(ChunkedReader):
         rules = _rules(options, context)
         trace = context.trace if options.trace_level >= 1 and context.trace is not None else _say_nothing
         self._text = TextSource(TextFile(options.file, options.file_where, options.max_line_bytes), rules, trace)
+        self._counts = rules.main is not None
         super().__init__(
             options,
             context,
@@ -36,6 +37,11 @@ class CNTKTextFormatReader(ChunkedReader):
             ),
             window=options.window,
         )
+
+    @property
+    def counts(self) -> bool:
+        """Whether one of its streams defines the size of minibatches."""
+        return self._counts
 
     @classmethod
     def configure(cls, block: Config, what: str) -> TextReaderOptions:

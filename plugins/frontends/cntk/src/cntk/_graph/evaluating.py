@@ -1,0 +1,194 @@
+"""Evaluating functions, and gradients as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from cntk._graph.errors import GraphError, told
+from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
+from cntk._graph.run import Graph
+from cntk._graph.run import forward as run_forward
+from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
+
+if TYPE_CHECKING:
+    from cntk.ops.functions import Function
+    from cntk.variables import Variable
+
+Given = Mapping["Variable", Any]
+
+
+@attrs.frozen(eq=False)
+class State:
+    """What :meth:`Function.forward` keeps for gradients.
+
+    Attributes:
+        graph: the functions.
+        given: the data, as the core takes them.
+        roots: from which gradients may flow.
+        tapes: by what they are of.
+    """
+
+    graph: Graph
+    given: dict[str, Any]
+    roots: tuple[Variable, ...]
+    tapes: dict[tuple[Variable, ...], Any]
+
+    @property
+    def device(self) -> Any:
+        """The device that was named."""
+        from cntk.device import use_default_device
+
+        return use_default_device()
+
+
+def _data(graph: Graph, given: Given) -> dict[str, Any]:
+    """Return data by the names of the core's inputs.
+
+    Raises:
+        GraphError: something is missing, or does not fit.
+    """
+    from cntk.core import Value
+
+    found: dict[str, Any] = {}
+    missing = []
+    for each, node in graph.nodes.items():
+        if node.op.role != "input" or each._owner is not None or each.is_parameter or each.is_constant:
+            continue
+        if each not in given:
+            missing.append(each)
+            continue
+        value = given[each]
+        if isinstance(value, Value):
+            value = value.for_variable(each) if (each._axes or ()) else value.asarray()
+        found[node.name] = to_core(each, value)
+    if missing:
+        names = ", ".join(map(repr, missing))
+        raise GraphError(f"values for {len(missing)} required arguments {names} have not been provided")
+    return found
+
+
+def _values(graph: Graph, tape_values: Mapping[str, Any], wanted: Iterable[Variable]) -> dict[Variable, Any]:
+    found = {}
+    for each in wanted:
+        node = graph.nodes[each]
+        found[each] = from_core(each, tape_values[node.name], scalar=node in graph.scalars)
+    return found
+
+
+def _told_as(found: dict[Variable, Any], as_numpy: bool) -> dict[Variable, Any]:
+    if as_numpy:
+        return found
+    from cntk.core import Value
+
+    values = {}
+    for each, value in found.items():
+        if not (each._axes or ()):
+            values[each] = Value(value)
+        else:
+            several = value if isinstance(value, list) else [row[None] for row in value]
+            values[each] = Value._of(each, several)
+    return values
+
+
+def evaluate(wanted: Sequence[Variable], given: Given, *, as_numpy: bool) -> dict[Variable, Any]:
+    """Compute variables, as :meth:`Function.eval` says."""
+    graph = Graph.of(wanted)
+    tape = run_forward(graph, (), _data(graph, given), training=False)
+    return _told_as(_values(graph, tape.values, wanted), as_numpy)
+
+
+def forward(
+    asked: Sequence[Variable], wanted: Sequence[Variable], given: Given, kept: Sequence[Variable], *, as_numpy: bool
+) -> tuple[State | None, dict[Variable, Any]]:
+    """Compute variables and keep what gradients need, as :meth:`Function.forward` says."""
+    roots = tuple(dict.fromkeys([*asked, *kept]))
+    graph = Graph.of(roots)
+    data = _data(graph, given)
+    if not kept:
+        tape = run_forward(graph, (), data, training=False)
+        return None, _told_as(_values(graph, tape.values, wanted), as_numpy)
+    by = flowing(graph)
+    tape = run_forward(graph, by, data, training=True, keep=True)
+    state = State(graph, data, tuple(kept), {by: tape})
+    return state, _told_as(_values(graph, tape.values, wanted), as_numpy)
+
+
+def flowing(graph: Graph) -> tuple[Variable, ...]:
+    """Return the variables to which gradients may flow: parameters, and inputs that want them."""
+    found = [
+        each
+        for each, node in graph.nodes.items()
+        if each._owner is None
+        and (each.is_parameter or (each.is_input and each.needs_gradient))
+        and not getattr(node, "sparse", False)
+        and _is_read(graph, node)
+    ]
+    return tuple(found)
+
+
+def _is_read(graph: Graph, node: Any) -> bool:
+    return any(node in each.inputs for each in graph.network) or node in graph.network.roots["output"]
+
+
+def backward(
+    state: State | None, seeds: Mapping[Variable, Any], variables: Sequence[Variable], *, as_numpy: bool
+) -> dict[Variable, Any]:
+    """Let gradients flow back, as :meth:`Function.backward` says."""
+    if state is None:
+        raise GraphError("nothing was kept for the gradients; say keep_for_backward in forward()")
+    graph = state.graph
+    for each in variables:
+        if each not in graph.nodes:
+            raise GraphError(f"the function does not depend on {each}")
+        if each.is_constant or (each.is_input and not each.needs_gradient):
+            raise GraphError(f"{each} does not need gradients, so none flow to it; say needs_gradient=True")
+    by = next((known for known in state.tapes if set(variables) <= set(known)), None)
+    if by is None:
+        by = tuple(variables)
+        state.tapes[by] = run_forward(graph, by, state.given, training=True, keep=True)
+    given = {}
+    for each, value in seeds.items():
+        node = graph.nodes[each]
+        if hasattr(value, "asarray"):
+            value = value.for_variable(each) if hasattr(value, "for_variable") and each._axes else value.asarray()
+        given[node.name] = seeds_of(each, value, scalar=node in graph.scalars)
+    with told():
+        found = state.tapes[by].backward(given)
+    values = {each: from_core(each, found[graph.nodes[each].name], scalar=not each._shape) for each in variables}
+    return _told_as(values, as_numpy)
+
+
+def gradients(f: Function, at: Any, wrt: Any, outputs: Any, grad_root: Any, *, as_numpy: bool) -> Any:
+    """Compute gradients and perhaps values, as :meth:`Function.grad` says."""
+    given = sanitize_var_map(f.arguments, at)
+    by = [each for each in f.arguments if each.needs_gradient] if wrt is None else sanitize_variables_or_functions(
+        list(wrt) if isinstance(wrt, list | tuple | set | frozenset) else wrt
+    )  # fmt: skip
+    if not by:
+        raise GraphError("there is nothing by which gradients could be wanted; say needs_gradient=True of an input")
+    root = f.output if grad_root is None else sanitize_variables_or_functions(grad_root)[0]
+    wanted = [] if outputs is None else sanitize_variables_or_functions(
+        list(outputs) if isinstance(outputs, list | tuple | set | frozenset) else outputs
+    )  # fmt: skip
+    for each in by:
+        if each.is_constant or (each.is_input and not each.needs_gradient):
+            raise GraphError(f"{each} does not need gradients, so none flow to it; say needs_gradient=True")
+    graph = Graph.of(tuple(dict.fromkeys([root, *wanted])))
+    tape = run_forward(graph, tuple(by), _data(graph, given), training=True)
+    values = _values(graph, tape.values, dict.fromkeys(wanted))
+    with told():
+        found = tape.backward(None if not wanted else {graph.nodes[root].name: 1.0})
+    grads = {each: from_core(each, found[graph.nodes[each].name], scalar=not each._shape) for each in by}
+    told_grads = _told_as(grads, as_numpy)
+    result = told_grads[by[0]] if len(by) == 1 else told_grads
+    if outputs is None:
+        return result
+    told_values = _told_as(values, as_numpy)
+    return result, told_values[wanted[0]] if len(wanted) == 1 else told_values
+
+
+__all__ = ["State", "backward", "evaluate", "flowing", "forward", "gradients", "is_sparse", "np"]

@@ -1,0 +1,150 @@
+"""Data: what a variable is given, as the core takes it; and values of the core as the original gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk._graph.errors import GraphError
+
+if TYPE_CHECKING:
+    from cntk.variables import Variable
+
+
+def has_sequences(variable: Variable) -> bool:
+    """Whether a variable has a sequence axis."""
+    return len(variable._axes or ()) > 1
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse matrix of SciPy."""
+    return hasattr(value, "tocsr") and hasattr(value, "nnz")
+
+
+def sequences_of(variable: Variable, batch: Any) -> list[Any]:
+    """Return what is given to a variable as a list: for each sample or sequence an array ``(frames, *shape)``, or CSR.
+
+    A variable without sequences has one frame in each.
+
+    Raises:
+        GraphError: it does not fit.
+    """
+    if is_sparse(batch):
+        rows = batch.tocsr()
+        return [rows] if has_sequences(variable) else [rows[index] for index in range(rows.shape[0])]
+    if isinstance(batch, np.ndarray) and batch.ndim == 0:
+        batch = [batch.item()]
+    if not isinstance(batch, list | tuple | np.ndarray):
+        batch = [batch]
+    if isinstance(batch, np.ndarray) and _is_alone(variable, batch):
+        batch = batch[None]
+    return [_frames(variable, each) for each in batch]
+
+
+def _is_alone(variable: Variable, batch: NDArray[Any]) -> bool:
+    """Whether an array is one sample, or one sequence."""
+    shape = variable._shape or ()
+    if batch.ndim == len(shape) and _fits(shape, batch.shape):
+        return True
+    steps = has_sequences(variable) and batch.dtype != object and batch.ndim == len(shape) + 1
+    return steps and _fits(shape, batch.shape[1:])
+
+
+def _frames(variable: Variable, value: Any) -> Any:
+    shape = variable._shape or ()
+    if is_sparse(value):
+        return value.tocsr()
+    array = _array(variable, value)
+    if array.ndim == len(shape) and _fits(shape, array.shape):
+        return array[None]
+    if array.ndim == len(shape) + 1 and _fits(shape, array.shape[1:]):
+        if not has_sequences(variable) and len(array) != 1:
+            raise _wrong(variable, array.shape)
+        return array
+    if array.ndim > len(shape) + 1 and _fits(shape, array.shape[array.ndim - len(shape) :]) and len(array) == 1:
+        return _frames(variable, array[0])
+    size = int(np.prod(shape)) if all(dim >= 0 for dim in shape) else -1
+    if array.size == size and array.ndim < len(shape):
+        return array.reshape(1, *shape)
+    if array.ndim == 1 + len(shape) and array.shape[-1:] == (1,) and _fits(shape, array.shape[:-1]):
+        return array[..., 0][None]
+    raise _wrong(variable, array.shape)
+
+
+def _array(variable: Variable, value: Any) -> NDArray[Any]:
+    to_array = getattr(value, "asarray", None)
+    if callable(to_array):
+        value = to_array()
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise GraphError(f"the values for {variable} are of several shapes") from None
+    if array.dtype == object:
+        raise GraphError(f"the values for {variable} are no numbers, or of several shapes")
+    return array
+
+
+def _fits(shape: Sequence[int], given: Sequence[int]) -> bool:
+    return len(shape) == len(given) and all(dim in (-3, -1, size) for dim, size in zip(shape, given, strict=True))
+
+
+def _wrong(variable: Variable, given: Sequence[int]) -> GraphError:
+    sizes = " x ".join(map(str, given))
+    return GraphError(f"a value of the shape [{sizes}] does not fit the variable {variable}")
+
+
+def to_core(variable: Variable, batch: Any) -> Any:
+    """Return data as the core takes them for the input of a variable.
+
+    Raises:
+        GraphError: they do not fit.
+    """
+    if not (variable._axes or ()):
+        array = _array(variable, batch)
+        shape = variable._shape or ()
+        if not _fits(shape, array.shape) and array.ndim == len(shape) + 1 and len(array) == 1:
+            array = array[0]
+        if not _fits(shape, array.shape):
+            raise _wrong(variable, array.shape)
+        return array
+    found = sequences_of(variable, batch)
+    if has_sequences(variable):
+        return found
+    if found and is_sparse(found[0]):
+        from scipy.sparse import vstack
+
+        return vstack(found, format="csr")
+    if not found:
+        raise GraphError(f"no samples are given for {variable}")
+    return np.concatenate(found)
+
+
+def from_core(variable: Variable, value: Any, *, scalar: bool) -> Any:
+    """Return a value of the core in the variable's shape: an array, or a list of arrays of sequences."""
+    shape = variable._shape or ()
+    if not (variable._axes or ()):
+        return _typed(variable, value.reshape(()) if scalar and not shape else value)
+    if has_sequences(variable):
+        found = list(value)
+        return [_typed(variable, one.reshape(one.shape[0]) if scalar and not shape else one) for one in found]
+    array = np.concatenate(value) if isinstance(value, list) else value
+    return _typed(variable, array.reshape(array.shape[0]) if scalar and not shape else array)
+
+
+def _typed(variable: Variable, value: NDArray[Any]) -> NDArray[Any]:
+    dtype = variable._dtype if variable._dtype is not None else value.dtype
+    return np.array(value, dtype)
+
+
+def seeds_of(variable: Variable, value: Any, *, scalar: bool) -> Any:
+    """Return gradients that are given for a root as the core takes them."""
+    if not (variable._axes or ()):
+        array = np.asarray(value, dtype=float)
+        return array.reshape(1) if scalar else array
+    found = [np.asarray(one, dtype=float) for one in sequences_of(variable, value)]
+    if scalar and not (variable._shape or ()):
+        found = [one.reshape(-1, 1) for one in found]
+    return found if has_sequences(variable) else np.concatenate(found)

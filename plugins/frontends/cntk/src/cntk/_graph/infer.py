@@ -1,0 +1,323 @@
+"""Shapes and axes of what functions make, found when they are made, or as soon as their inputs are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cntk._graph.errors import GraphError, told
+from cntk._graph.leaves import is_known
+from cntk._graph.lower import Maker, precision_of
+from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, TIMES, USER, Primitive, postorder
+from cntk._graph.records import composite_record, output_uid, variable_record
+from cntk.axis import Axis
+from cntk_core.api import Node
+from cntk_core.api.builders import BATCH, infer_node
+
+if TYPE_CHECKING:
+    from cntk.variables import Variable
+
+_OUTPUTS = {72: 2, 87: 2}
+_SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
+_CAST, _CONVOLUTION = NUMBERS["Cast"], NUMBERS["Convolution"]
+_TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
+_ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
+                                           "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
+
+
+def make_outputs(primitive: Primitive) -> None:
+    """Make the outputs of a function, and find out what is known of them.
+
+    Raises:
+        GraphError: its inputs do not fit.
+    """
+    from cntk.variables import OUTPUT, Variable
+
+    if primitive.number == COMBINE:
+        primitive.outputs = list(primitive.inputs)
+        return
+    if primitive.inside is not None:
+        count = len(primitive.inside.roots)
+    elif primitive.user is not None:
+        count = len(primitive.user._declared)
+    else:
+        count = _OUTPUTS.get(primitive.number, 1)
+        if primitive.number == 72 and primitive.attributes.get("sequenceUnpackSuppressMaskOutput"):
+            count = 1
+    for index in range(count):
+        uid = f"{primitive.uid}_Output_{index}"
+        name = primitive.name if count == 1 or index == 0 else f"{primitive.name}_{index}" if primitive.name else ""
+        primitive.outputs.append(
+            Variable._made(OUTPUT, None, None, None, name=name, uid=uid, owner=primitive, index=index)
+        )
+    infer_all([primitive])
+
+
+def infer_all(roots: Iterable[Primitive]) -> None:
+    """Find out what is known now of all that some functions depend on, and of these.
+
+    Raises:
+        GraphError: something does not fit.
+    """
+    unknown = [one for one in postorder_unknown(roots) if one.number != COMBINE]
+    outer = {each: found for one in unknown if one.inside is not None for each, found in one.inside.arguments.items()}
+    with told():
+        while unknown:
+            left = [one for one in unknown if not _infer(one, outer)]
+            if len(left) == len(unknown):
+                break
+            unknown = left
+        if unknown:
+            _infer_loops(unknown)
+
+
+def postorder_unknown(roots: Iterable[Primitive]) -> list[Primitive]:
+    """Return the functions of whose outputs something is not known."""
+    several = list(roots)
+    if len(several) == 1 and not _open(several[0]) and several[0].inside is None and several[0].number != COMBINE:
+        return []
+    if len(several) == 1 and several[0].inside is None and all(_settled(each) for each in several[0].inputs):
+        return several
+    return [one for one in postorder(several) if _open(one)]
+
+
+def _settled(variable: Variable) -> bool:
+    return variable._shape is not None and variable._axes is not None
+
+
+def _open(one: Primitive) -> bool:
+    return any(not _settled(each) for each in one.outputs)
+
+
+def _pull(each: Variable, outer: Mapping[Variable, Variable]) -> None:
+    """Let an argument inside of a block be known as far as what it stands for is."""
+    if each not in outer or _settled(each):
+        return
+    source = outer[each]
+    _pull(source, outer)
+    each._shape = source._shape if each._shape is None else each._shape
+    each._axes = source._axes if each._axes is None else each._axes
+    each._dtype = each._dtype or source._dtype
+    each._sparse, each._gradient = source._sparse, source._gradient
+
+
+def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
+    """Find out what a function's outputs are; return whether all is known."""
+    for each in one.inputs:
+        _pull(each, outer)
+    if one.inside is not None:
+        return _infer_block(one)
+    _infer_types(one)
+    if not all(_settled(each) for each in one.inputs):
+        _guess(one)
+        return False
+    if one.user is not None:
+        one.user._place_outputs(one)
+        return True
+    if one.number == _CONVOLUTION:
+        _complete_kernel(one)
+    maker = _maker([one], one.inputs)
+    _adopt(maker, one)
+    return True
+
+
+def _infer_block(one: Primitive) -> bool:
+    assert one.inside is not None
+    for inner in one.inside.arguments:
+        _pull(inner, one.inside.arguments)
+    for made, root in zip(one.outputs, one.inside.roots, strict=True):
+        made._shape, made._axes, made._dtype = root._shape, root._axes, root._dtype
+        made._gradient, made._sparse = root._gradient, root._sparse
+    return not _open(one)
+
+
+def _infer_types(one: Primitive) -> None:
+    dtype = next((each._dtype for each in one.inputs if each._dtype is not None), None)
+    if one.number == _CAST:
+        dtype = _TYPES[one.attributes["newDataType"]]
+    for made in one.outputs:
+        made._dtype = dtype
+        made._gradient = any(each._gradient for each in one.inputs)
+        made._sparse = one.number in _SPARSE and bool(one.attributes.get("oneHotOutputSparse", True))
+
+
+def _complete_kernel(one: Primitive) -> None:
+    """Let a kernel have the channels of the image that it is for."""
+    kernel, image = one.inputs
+    shape, data = kernel._shape or (), image._shape or ()
+    if -1 not in shape or len(shape) < len(data):
+        return
+    transposed, groups = bool(one.attributes.get("transpose")), int(one.attributes.get("groups", 1))
+    place = 0 if transposed else len(shape) - len(data)
+    kernel._shape = tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
+
+
+def check_types(one: Primitive) -> None:
+    """Look whether all inputs have numbers of one type.
+
+    Raises:
+        GraphError: they have not.
+    """
+    if one.number not in _ELEMENTWISE:
+        return
+    kinds = {np.dtype(each._dtype).name for each in one.inputs if each._dtype is not None}
+    if len(kinds - {"float16"}) > 1:
+        told_ = ", ".join(f"{each} of {np.dtype(each._dtype).name}" for each in one.inputs)
+        raise GraphError(f"{one.called}: its inputs have numbers of several types: {told_}")
+
+
+def _guess(one: Primitive) -> None:
+    """Of some functions the shape is known from one side: of what meets element by element, and of products."""
+    if len(one.outputs) != 1:
+        return
+    if one.number in _ELEMENTWISE:
+        known = [each._shape for each in one.inputs if each._shape]
+        if known:
+            one.outputs[0]._shape = max(known, key=len)
+    elif one.number == TIMES and len(one.inputs) == 2:
+        outputs = int(one.attributes["outputRank"])
+        right = one.inputs[0]._shape
+        if one.inputs[1]._shape is None and right is not None and len(right) == outputs + 1:
+            one.outputs[0]._shape = right[1:]
+
+
+def _maker(primitives: Sequence[Primitive], leaves: Iterable[Variable]) -> Maker:
+    """Make the nodes of functions, with what they read as leaves."""
+    from cntk.variables import INPUT, Variable
+
+    stand_ins: dict[Variable, Any] = {}
+    for each in leaves:
+        record = variable_record(each)
+        if not (each.is_parameter or each.is_constant) or (each.is_constant and record.value is None):
+            free = tuple(-3 if dim == -1 else dim for dim in each._shape or ())
+            plain = Variable._made(INPUT, free, each._dtype, each._axes, uid=output_uid(each))
+            if each.is_constant or each.is_parameter:
+                plain._kind = each._kind
+                plain._shape = each._shape
+            plain._sparse = each._sparse
+            record = variable_record(plain) if not plain.is_constant else record
+        stand_ins[each] = record
+    roots = [output for one in primitives for output in one.outputs[:1]]
+    composite = composite_record(primitives, stand_ins, roots)
+    # Outputs of functions that are known already are leaves here.
+    known = {output_uid(each): record for each, record in stand_ins.items()}
+    shifted = {uid: f"leaf.{uid}" for uid in known}
+    composite = _renamed(composite, shifted)
+    users = {one.uid: one for one in primitives if one.number == USER}
+    maker = Maker(composite, precision_of([*stand_ins]), users, {})
+    maker.make()
+    return maker
+
+
+def _renamed(composite: Any, names: dict[str, str]) -> Any:
+    """Return records in which leaves have other names, so that none looks like the output of a function."""
+    import attrs
+
+    functions = {
+        uid: attrs.evolve(
+            one,
+            inputs=tuple(names.get(each, each) for each in one.inputs),
+            block=None
+            if one.block is None
+            else attrs.evolve(
+                one.block, arguments={inner: names.get(each, each) for inner, each in one.block.arguments.items()}
+            ),
+        )
+        for uid, one in composite.functions.items()
+    }
+    variables = {names[uid]: attrs.evolve(one, uid=names[uid]) for uid, one in composite.variables.items()}
+    return attrs.evolve(composite, functions=functions, variables=variables)
+
+
+def _adopt(maker: Maker, one: Primitive) -> None:
+    """Take over what was found out of a function's outputs and of parameters that it reads."""
+    nodes = maker.made[one.uid]
+    for node in nodes:
+        if node.shape is None:
+            _complain(maker, node)
+    inferred = any(-1 in (each._shape or ()) for each in one.inputs if not (each.is_parameter or each.is_constant))
+    for made, node in zip(one.outputs, nodes, strict=False):
+        made._shape = maker.shape_of(node)
+        if inferred:  # sizes that data bring are told as they were said of the input
+            made._shape = tuple(-1 if dim == -3 else dim for dim in made._shape)
+        made._axes = axes_of(maker, node)
+        if one.delays:
+            made._shape = one.inputs[0]._shape if one.inputs[0]._shape is not None else made._shape
+    for each in one.inputs:
+        if (each.is_parameter or each.is_constant) and not is_known(each._shape):
+            leaf = maker.leaves.get(f"leaf.{each.uid}")
+            if leaf is not None and leaf.shape is not None and 0 not in leaf.shape:
+                each._shape = tuple(leaf.shape)
+
+
+def _complain(maker: Maker, node: Node) -> None:
+    for each in maker.network:
+        if each.shape is None and all(child.shape is not None for child in each.inputs):
+            infer_node(each)
+    raise GraphError(f"the shape of {node.op.name} cannot be found out")
+
+
+def axes_of(maker: Maker, node: Node) -> tuple[Axis, ...]:
+    """Return the dynamic axes of a node."""
+    if not node.framed:
+        return ()
+    batch = Axis.default_batch_axis()
+    if node.axis == BATCH or node.axis in maker.single_axes:
+        return (batch,)
+    return batch, Axis(node.axis) if node.axis else Axis.default_dynamic_axis()
+
+
+def _infer_loops(unknown: Sequence[Primitive]) -> None:
+    """Find out all at once what depends on itself; what depends on an open placeholder stays unknown."""
+    inner = {each for one in unknown if one.inside is not None for each in one.inside.arguments}
+    outer = {each: found for one in unknown if one.inside is not None for each, found in one.inside.arguments.items()}
+
+    def final(each: Variable) -> Variable:
+        passed: set[Variable] = set()
+        while each in outer and each not in passed:
+            passed.add(each)
+            each = outer[each]
+        return each
+
+    blocked: set[Variable] = set()
+    waiting = True
+    while waiting:
+        waiting = False
+        for one in unknown:
+            read = [final(each) for each in one.inputs]
+            if one.inside is not None:
+                read = [final(each) for each in one.inside.roots]
+            stuck = any(each in blocked or (each._owner is None and not _settled(each)) for each in read)
+            if stuck and any(each not in blocked for each in one.outputs):
+                blocked.update(one.outputs)
+                waiting = True
+    ready = [one for one in unknown if not any(each in blocked for each in one.outputs)]
+    if not ready:
+        return
+    made = {each for one in ready for each in one.outputs}
+    leaves: dict[Variable, None] = {}
+    for one in ready:
+        reads = [*one.inputs, *(one.inside.roots if one.inside is not None else ())]
+        reads += list(one.inside.arguments.values()) if one.inside is not None else []
+        leaves.update({each: None for each in reads if each not in made and each not in inner})
+    maker = _maker(ready, leaves)
+    maker.network.infer()
+    for one in ready:
+        if one.inside is None:
+            _infer_types(one)
+    for one in ready:
+        if one.inside is None and one.number not in (COMBINE, BLOCK):
+            _adopt(maker, one)
+    for one in ready:
+        if one.inside is not None:
+            _infer_block(one)
+    for _ in ready:  # blocks in blocks
+        for one in ready:
+            if one.inside is not None:
+                _infer_block(one)
+        break
+
+
+__all__ = ["check_types", "infer_all", "make_outputs"]

@@ -1,0 +1,177 @@
+"""From loss, metric and learners to a trainer of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from cntk._graph.errors import told
+from cntk._graph.leaves import node_of
+from cntk._graph.lower import lower
+from cntk._graph.run import model_of
+from cntk.learners import Learner, UserLearner
+from cntk.train._criterion import summed
+from cntk.train._host import HostRule
+from cntk_core.api.training import Parallel
+from cntk_core.api.training import Trainer as CoreTrainer
+
+
+@attrs.frozen
+class Learned:
+    """What a minibatch has brought.
+
+    Attributes:
+        samples: that it had, on all ranks.
+        updated: whether anything was learned.
+        result: of the core.
+    """
+
+    samples: int
+    updated: bool
+    result: Any
+
+
+class Engine:
+    """Makes the core's trainer when the first minibatch comes, and again when what it was made of has changed.
+
+    Args:
+        loss, metric: the functions; the metric may be None.
+        learners: their learners.
+    """
+
+    def __init__(self, loss: Any, metric: Any, learners: Sequence[Learner]) -> None:
+        self._loss, self._metric, self._learners = loss, metric, learners
+        self._made: _Made | None = None
+        self._carried = (0.0, 0.0)
+        self._parallel = next((each.parallel for each in learners if getattr(each, "parallel", None)), None)
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether several ranks train together."""
+        return self._parallel is not None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The rank of this process, and how many there are."""
+        return (
+            (0, 1) if self._parallel is None else (self._parallel.communicator.rank, self._parallel.communicator.size)
+        )
+
+    def check_parameters(self) -> None:
+        """Look whether the criterion depends on what is learned.
+
+        Raises:
+            ValueError: not on all of it.
+        """
+        functions = [each for each in (self._loss, self._metric) if each is not None]
+        known = {parameter for each in functions for parameter in each.parameters}
+        strange = [str(each) for learner in self._learners for each in learner.parameters if each not in known]
+        if strange:
+            raise ValueError(f"learners have parameters that the criterion does not depend on: {', '.join(strange)}")
+
+    def _current(self) -> _Made:
+        if self._made is None or not self._made.is_current():
+            if self._made is not None:
+                loss, metric = self.read_totals()
+                self._carried = (self._carried[0] + loss, self._carried[1] + metric)
+                self._made.leave(self._learners)
+            with told():
+                self._made = _Made(self._loss, self._metric, self._learners, self._parallel)
+        return self._made
+
+    def learn(self, data: Mapping[Any, Any], *, sweep_end: bool) -> Learned:
+        """Learn a minibatch.
+
+        Args:
+            data: by variable, as the core takes it.
+            sweep_end: a sweep over the data ends here.
+
+        Raises:
+            ValueError: the data do not fit.
+        """
+        made = self._current()
+        with told():
+            for learner in self._learners:
+                learner.sweep_end = sweep_end
+            result = made.trainer.train_minibatch(made.named(data) if data else None)
+        samples = int(result.samples)
+        learned = [learner for learner in self._learners if samples and learner.learning_rate() != 0.0]
+        for learner in learned:
+            learner.end(samples, sweep_end=sweep_end)
+        return Learned(samples, bool(learned) and result.updated, result)
+
+    def test(self, data: Mapping[Any, Any]) -> tuple[float, int]:
+        """Return the sum of the metric over a minibatch, and its samples. Raises ValueError: the data do not fit."""
+        made = self._current()
+        with told():
+            found = made.trainer.test_minibatch(made.named(data))
+        metric = found[made.metric]
+        return float(metric.total), int(metric.samples)
+
+    def average(self, learned: Learned, what: str) -> float:
+        """Return the average loss or metric of the minibatch that was learned last."""
+        assert self._made is not None
+        name = self._made.loss if what == "loss" else self._made.metric
+        return float(learned.result.criteria[name].average)
+
+    def read_totals(self) -> tuple[float, float]:
+        """Return the sums of loss and metric since the last call."""
+        carried, self._carried = self._carried, (0.0, 0.0)
+        if self._made is None:
+            return carried
+        found = self._made.trainer.read_totals()
+        metric = found[self._made.metric].total if self._metric is not None else 0.0
+        return carried[0] + found[self._made.loss].total, carried[1] + metric
+
+
+class _Made:
+    """The core's trainer of some functions and learners."""
+
+    def __init__(self, loss: Any, metric: Any, learners: Sequence[Learner], parallel: Parallel | None) -> None:
+        roots = [summed(each) for each in (loss, metric) if each is not None]
+        maker, self.nodes = lower(list(dict.fromkeys(roots)))
+        named = [self.nodes[root] for root in roots]
+        maker.network.mark(named[0], "criterion")
+        for node in named[1:]:
+            maker.network.mark(node, "evaluation")
+        for node in maker.network.inputs:
+            maker.network.mark(node, "feature")
+        self.loss, self.metric = named[0].name, named[-1].name
+        model = model_of(maker.network)
+        self.parameters = {parameter: node_of(parameter) for learner in learners for parameter in learner.parameters}
+        self.trainer = CoreTrainer(
+            maker.network,
+            named[0],
+            [_settings(learner, self.parameters) for learner in learners],
+            evaluations=named[1:],
+            engine=model.engine,
+            plugins=model.plugins,
+            parallel=parallel,
+            seed=learners[0].noise_seed,
+            padded=False,
+        )
+        store = self.trainer.model.store
+        self._collects = [(node, node.collect) for node in self.parameters.values()]
+        for number, learner in enumerate(learners):
+            learner.move_into(store, self.parameters, f"{number}." if len(learners) > 1 else "")
+
+    def is_current(self) -> bool:
+        """Whether the parameters are still where this trainer has them."""
+        return all(node.collect is collect for node, collect in self._collects)
+
+    def leave(self, learners: Sequence[Learner]) -> None:
+        """Give the learners their arrays back."""
+        for learner in learners:
+            learner.move_out()
+
+    def named(self, data: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return data by the names of the inputs; of variables that these functions read."""
+        return {self.nodes[variable].name: each for variable, each in data.items() if variable in self.nodes}
+
+
+def _settings(learner: Learner, nodes: Mapping[Any, Any]) -> Any:
+    mine = {nodes[parameter].name: parameter for parameter in learner.parameters}
+    rule = HostRule(learner, mine) if isinstance(learner, UserLearner) else None
+    return learner.settings([nodes[parameter] for parameter in learner.parameters], rule)
