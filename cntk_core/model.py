@@ -131,8 +131,8 @@ class Model:
         """Return what evaluates nodes and lets gradients flow back from them, any number of times.
 
         Args:
-            by: the nodes by which gradients are wanted: inputs that are not sparse, parameters, inner nodes. Without any
-                values alone are computed, as in :meth:`evaluate`, but that random numbers go on from one to the next.
+            by: the nodes by which gradients are wanted: inputs that are not sparse, parameters, inner nodes. Without
+                any, values alone are computed, as in :meth:`evaluate`, but random numbers go on from one to the next.
             roots: the nodes to begin from, of any shape; by default the network's outputs.
             settings: numbers that operations ask for in training, such as ``dropoutRate``.
 

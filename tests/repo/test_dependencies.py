@@ -43,6 +43,14 @@ NEVER_IMPORTED = {
         "cntk-reader-cntk-text",
         "cntk-tool-inspect",
     },
+    # What programs of CNTK 2 name: learners, text files, and an engine that is there everywhere.
+    "cntk": {
+        "cntk-engine-cpu",
+        "cntk-learner-adagrad",
+        "cntk-learner-adam",
+        "cntk-learner-rmsprop",
+        "cntk-reader-cntk-text",
+    },
     # With which the engines' kit compiles their loops.
     "cntk_reader_cntk_text": {"llvmlite"},
     "cntk_reader_language": {"llvmlite"},

@@ -86,7 +86,7 @@ def test_what_does_not_fit_says_so() -> None:
     with pytest.raises(TypeError, match="CNTK Function expected 1 arguments, got 2"):
         Dense(2)(x, y)
     with pytest.raises(ValueError, match="its inputs have numbers of several types"):
-        x + C.parameter(2, dtype=np.float64)
+        (x + C.parameter(2, dtype=np.float64)).eval({x: X})
 
 
 def _gates(x: np.ndarray, parts: int) -> list[np.ndarray]:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from cntk.device import DeviceKind
 from cntk.initializer import reset_seeds
 from cntk.ops.functions import Function
 from cntk.variables import Constant, Parameter, Variable
 
 DataType_Float, DataType_Double, DataType_Float16 = np.float32, np.float64, np.float16
+DeviceKind_CPU, DeviceKind_GPU = DeviceKind.CPU, DeviceKind.GPU
 minibatch_size_ignored = 0
 infinitely_repeat = 2**64 - 1
 sentinel_value_for_auto_select_random_seed = 2**64 - 3
@@ -37,6 +39,10 @@ def should_force_deterministic_algorithms() -> bool:
     return True
 
 
+def always_allow_setting_default_device() -> None:
+    """Do nothing: the device of a program can always be chosen."""
+
+
 def is_native_user_function_registered(op_id: str) -> bool:
     """Whether there is a user function in C++ of this name; there is none."""
     return False
@@ -59,9 +65,12 @@ __all__ = [
     "DataType_Double",
     "DataType_Float",
     "DataType_Float16",
+    "DeviceKind_CPU",
+    "DeviceKind_GPU",
     "Function",
     "Parameter",
     "Variable",
+    "always_allow_setting_default_device",
     "disable_forward_values_sharing",
     "enable_forward_values_sharing",
     "force_deterministic_algorithms",

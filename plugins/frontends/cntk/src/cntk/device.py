@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 from functools import cache
+from typing import NoReturn
 
 
 @unique
@@ -64,13 +65,15 @@ def gpu(device_id: int) -> DeviceDescriptor:
 
 @cache
 def _count_gpus() -> int:
-    """How many GPUs CuPy sees, which the engine for them needs."""
-    try:
-        from cupy.cuda.runtime import getDeviceCount  # type: ignore[import-untyped, unused-ignore]
+    """How many GPUs there are for programs: the one that the engine for them takes, if it can run here."""
+    from cntk_core.api import CntkError
+    from cntk_core.api.recipes import PluginManager
 
-        return int(getDeviceCount())
-    except Exception:
+    try:
+        PluginManager().engine("cuda")
+    except CntkError:
         return 0
+    return 1
 
 
 def all_devices() -> tuple[DeviceDescriptor, ...]:
@@ -97,14 +100,13 @@ def set_excluded_devices(excluded_devices: list[DeviceDescriptor]) -> None:
     _EXCLUDED[:] = excluded_devices
 
 
-def get_gpu_properties(device: DeviceDescriptor) -> object:
-    """Return the properties of a GPU, as CuPy gives them.
+def get_gpu_properties(device: DeviceDescriptor) -> NoReturn:
+    """Raise an error: properties of devices are what `cntk doctor` tells.
 
     Raises:
         ValueError: it is no GPU.
+        NotImplementedError: it is one.
     """
     if device.type() != DeviceKind.GPU.value:
         raise ValueError(f"{device} is no GPU")
-    from cupy.cuda import Device  # type: ignore[import-untyped, unused-ignore]
-
-    return Device(device.id()).attributes
+    raise NotImplementedError("what a GPU is like is told by `cntk doctor`")

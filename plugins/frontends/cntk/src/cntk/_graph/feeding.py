@@ -39,13 +39,18 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
         batch = [batch.item()]
     if not isinstance(batch, list | tuple | np.ndarray):
         batch = [batch]
-    shape = variable._shape or ()
-    if isinstance(batch, np.ndarray) and batch.ndim == len(shape) and _fits(shape, batch.shape):
+    if isinstance(batch, np.ndarray) and _is_alone(variable, batch):
         batch = batch[None]
-    elif isinstance(batch, np.ndarray) and has_sequences(variable) and batch.dtype != object:
-        if batch.ndim == len(shape) + 1 and _fits(shape, batch.shape[1:]):
-            batch = batch[None]  # one sequence
     return [_frames(variable, each) for each in batch]
+
+
+def _is_alone(variable: Variable, batch: NDArray[Any]) -> bool:
+    """Whether an array is one sample, or one sequence."""
+    shape = variable._shape or ()
+    if batch.ndim == len(shape) and _fits(shape, batch.shape):
+        return True
+    steps = has_sequences(variable) and batch.dtype != object and batch.ndim == len(shape) + 1
+    return steps and _fits(shape, batch.shape[1:])
 
 
 def _frames(variable: Variable, value: Any) -> Any:

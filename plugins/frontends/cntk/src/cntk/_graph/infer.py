@@ -10,10 +10,10 @@ import numpy as np
 from cntk._graph.errors import GraphError, told
 from cntk._graph.leaves import is_known
 from cntk._graph.lower import Maker, precision_of
-from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, TIMES, USER, Primitive, next_uid, postorder
+from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, TIMES, USER, Primitive, postorder
 from cntk._graph.records import composite_record, output_uid, variable_record
 from cntk.axis import Axis
-from cntk_core.api import CntkError, Node
+from cntk_core.api import Node
 from cntk_core.api.builders import BATCH, infer_node
 
 if TYPE_CHECKING:
@@ -118,7 +118,6 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
         return True
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
-    _check_types(one)
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
@@ -155,12 +154,14 @@ def _complete_kernel(one: Primitive) -> None:
     kernel._shape = tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
 
 
-def _check_types(one: Primitive) -> None:
+def check_types(one: Primitive) -> None:
     """Look whether all inputs have numbers of one type.
 
     Raises:
         GraphError: they have not.
     """
+    if one.number in (BLOCK, COMBINE, USER):
+        return
     kinds = {np.dtype(each._dtype).name for each in one.inputs if each._dtype is not None}
     if len(kinds - {"float16"}) > 1:
         told_ = ", ".join(f"{each} of {np.dtype(each._dtype).name}" for each in one.inputs)
@@ -319,4 +320,4 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
         break
 
 
-__all__ = ["CntkError", "infer_all", "make_outputs", "next_uid"]
+__all__ = ["check_types", "infer_all", "make_outputs"]

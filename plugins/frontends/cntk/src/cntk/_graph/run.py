@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from cntk._graph.errors import GraphError, told
+from cntk._graph.infer import check_types
 from cntk._graph.lower import lower
 from cntk._graph.primitive import Primitive, postorder
 from cntk_core.api import Network, Node
@@ -79,6 +80,8 @@ class Graph:
     @classmethod
     def _make(cls, roots: Sequence[Variable]) -> Graph:
         primitives = postorder([each._owner for each in roots if each._owner is not None])
+        for one in primitives:
+            check_types(one)
         with told():
             maker, nodes = lower(roots)
             for node in dict.fromkeys(nodes[each] for each in roots):
