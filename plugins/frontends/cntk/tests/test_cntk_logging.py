@@ -151,7 +151,7 @@ def test_a_graph_is_written_and_drawn(graph, tmp_path):
     assert text.index("Plus(") < text.index("Times(")
     drawn = (tmp_path / "graph.dot").read_text()
     assert drawn.startswith("digraph network_graph {")
-    assert '[label="@\\nproduct()"]' in drawn
+    assert '[label="Times\\nproduct()"]' in drawn
     assert "x\\n[#](2, 3)" in drawn
     with pytest.raises(ValueError, match=r"a graph is drawn into files \.svg, \.pdf, \.png, \.dot, not '\.gif'"):
         C.logging.graph.plot(graph, "graph.gif")

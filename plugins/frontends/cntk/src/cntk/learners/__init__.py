@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from cntk.learners._adaptive import adadelta, adagrad, adam, fsadagrad, rmsprop
 from cntk.learners._learner import Learner, UserLearner
 from cntk.learners._make import (
-    adadelta,
-    adagrad,
-    adam,
     default_unit_gain_value,
     default_use_mean_gradient_value,
-    fsadagrad,
     momentum_sgd,
     nesterov,
-    rmsprop,
     set_default_unit_gain_value,
     set_default_use_mean_gradient_value,
     sgd,

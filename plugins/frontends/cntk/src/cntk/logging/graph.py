@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 _SUFFIXES = (".svg", ".pdf", ".png", ".dot")
-_SIGNS = {"Plus": "+", "Minus": "-", "ElementTimes": "*", "Times": "@"}
 _COLOURS = {"Input": "yellow", "Placeholder": "grey", "Parameter": "green", "Constant": "lightblue"}
 
 
@@ -172,7 +171,7 @@ def _dot(root: Any, functions: list[Any]) -> str:
     ]
     drawn: set[str] = set()
     for each in functions:
-        title = _SIGNS.get(each.op_name, each.op_name) + (f"\n{each.name}()" if each.name else "")
+        title = each.op_name + (f"\n{each.name}()" if each.name else "")
         lines.append(f"{_quoted(each.uid)} [label={_quoted(title)}];")
         for argument in _shown(each):
             source = argument.owner.uid if argument.is_output else argument.uid
