@@ -14,8 +14,8 @@ NAMES = frozenset(op.name for op in core_ops())
 ROOMS = ("cntk_core/", "kits/", "plugins/")
 """Where no op may be asked for by name. ``cntk_core/ops`` defines them, and tests name what they try."""
 
-TRANSLATORS = ("plugins/models/onnx/", "plugins/models/cntk1/", "plugins/models/cntk2/")
-"""Formats of other programs, which are tables from our operations to theirs: in a file, an operation is its name."""
+TRANSLATORS = ("plugins/models/onnx/", "plugins/models/cntk1/", "plugins/models/cntk2/", "plugins/frontends/cntk/")
+"""Formats of other programs, and CNTK 2's Python: tables from our operations to theirs, where one is its name."""
 
 ALLOWED = {
     # BrainScript's words.
