@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cntk.device import DeviceKind
-from cntk.initializer import reset_seeds
+from cntk.initializer import fix_seed, reset_seeds
 from cntk.ops.functions import Function
 from cntk.variables import Constant, Parameter, Variable
 
@@ -26,8 +26,8 @@ def reset_random_seed(seed: int) -> None:
 
 
 def set_fixed_random_seed(seed: int) -> None:
-    """Let the seeds of what says none begin at a number."""
-    reset_seeds(seed)
+    """Let a number be the seed of all that says none."""
+    fix_seed(seed)
 
 
 def force_deterministic_algorithms() -> None:

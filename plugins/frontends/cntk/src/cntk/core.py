@@ -114,9 +114,18 @@ class NDArrayView(ArrayMixin):
         """Whether it is a CSR matrix."""
         return is_sparse(self._data)
 
-    def asarray(self) -> Any:
-        """Return the array, or the CSR matrix."""
+    def _held(self) -> Any:
         return self._data
+
+    def as_shape(self, shape: Any) -> NDArrayView:
+        """Return a view of the same numbers in another shape.
+
+        Raises:
+            ValueError: it has another number of elements, or is sparse.
+        """
+        if self.is_sparse:
+            raise ValueError("a sparse view cannot have another shape")
+        return NDArrayView._of(self._data.reshape(shape), device=self._device, read_only=self._read_only)
 
     def slice_view(self, start_offset: Any, extent: Any, read_only: bool = True) -> NDArrayView:
         """Return a part of it that shares its memory.
@@ -244,13 +253,24 @@ class Value(ArrayMixin):
     @property
     def data(self) -> NDArrayView:
         """The numbers as one array ``(sequences, longest, *shape)``, zeros behind the ends of sequences."""
+        if self._list and self.is_sparse:
+            return self._sparse_data(self._list)
         return NDArrayView._of(self.asarray(), device=self._device)
+
+    def _sparse_data(self, rows: list[Any]) -> NDArrayView:
+        from scipy.sparse import csr_matrix, vstack
+
+        longest, width = max(each.shape[0] for each in rows), rows[0].shape[1]
+        padded = [vstack([each, csr_matrix((longest - each.shape[0], width), dtype=each.dtype)]) for each in rows]
+        return NDArrayView._of(vstack(padded, format="csr"), self.shape, device=self._device)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of :attr:`data`."""
         if self._list is not None and self._list and is_sparse(self._list[0]):
             width = self._shape_of_samples or self._sample()
+            if self._variable is not None and not has_sequences(self._variable):
+                return len(self._list), *width
             return len(self._list), max(each.shape[0] for each in self._list), *width
         return tuple(np.shape(self.asarray()))
 
@@ -301,7 +321,7 @@ class Value(ArrayMixin):
         some = self._data if self._list is None else self._list[0]
         return some.dtype.type
 
-    def asarray(self) -> Any:
+    def _held(self) -> Any:
         """Return the numbers as one array; sparse ones of several sequences as a list of CSR matrices."""
         if self._list is None:
             return self._data

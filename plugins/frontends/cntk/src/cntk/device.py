@@ -88,7 +88,14 @@ def use_default_device() -> DeviceDescriptor:
 
 
 def try_set_default_device(new_default_device: DeviceDescriptor, acquire_device_lock: bool = False) -> bool:
-    """Use a device where none is named; return whether that is possible."""
+    """Use a device where none is named; return whether that is possible.
+
+    Args:
+        new_default_device: the device.
+        acquire_device_lock: no other process is to use it, which cannot be had of a CPU.
+    """
+    if acquire_device_lock and new_default_device == cpu():
+        return False
     if new_default_device in _EXCLUDED or new_default_device not in all_devices():
         return False
     _CHOICE["device"] = new_default_device

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Iterator
+from itertools import count, repeat
 from typing import Any
 
 import attrs
@@ -15,7 +16,8 @@ SentinelValueForAutoSelectRandomSeed = 2**64 - 3
 
 _WORDS = {"uniform": "uniform1", "truncated_normal": "truncNormal", "glorot_uniform": "glorotUniform",
           "glorot_normal": "glorotNormal", "he_uniform": "heUniform", "he_normal": "heNormal"}  # fmt: skip
-_SEEDS = [count(0)]
+_CERTAIN = {"constant", "bilinear"}
+_SEEDS: list[Iterator[int]] = [count(0)]
 
 
 @attrs.frozen
@@ -50,7 +52,7 @@ class Initial:
             return np.full(shape, self.value, dtype)
         from cntk_core.api.builders import initializer
 
-        seed = next(_SEEDS[0]) if self.seed is None else self.seed
+        seed = next_seed() if self.seed is None else self.seed
         made = initializer(
             _WORDS.get(self.kind, self.kind),
             scale=float(self.scale),
@@ -62,10 +64,20 @@ class Initial:
         wide = np.dtype(np.float32 if dtype == np.float16 else dtype)
         return np.asarray(made(shape, wide, seed), dtype)
 
+    def seeded(self) -> Initial:
+        """Return the rule with a seed: the next one of the program, if it needs one and has none."""
+        drawn = self.seed is None and self.kind not in _CERTAIN
+        return attrs.evolve(self, seed=next_seed()) if drawn else self
+
 
 def reset_seeds(first: int) -> None:
     """Let the seeds that nobody gives begin at a number."""
     _SEEDS[0] = count(first)
+
+
+def fix_seed(seed: int) -> None:
+    """Let a number be the seed of all to which nobody gives one."""
+    _SEEDS[0] = repeat(seed)
 
 
 def next_seed() -> int:
@@ -95,6 +107,8 @@ def _rank(number: int | None) -> int | None:
 
 
 def _seeded(kind: str, scale: float, output_rank: int | None, filter_rank: int | None, seed: int | None) -> Initial:
+    if scale <= 0:
+        raise ValueError(f"CreateInitializer: the scale of '{kind}' has to be more than 0, and is {scale}")
     given = None if seed == SentinelValueForAutoSelectRandomSeed else seed
     return Initial(kind, scale, _rank(output_rank), _rank(filter_rank), given)
 

@@ -122,7 +122,10 @@ class ArrayMixin:
     """What :meth:`asarray` makes an array of."""
 
     def asarray(self) -> Any:
-        """Return the value as an array of NumPy, or as one of SciPy's sparse matrices."""
+        """Return the value as an array of NumPy, or as SciPy's sparse matrices."""
+        return self._held()
+
+    def _held(self) -> Any:
         raise NotImplementedError
 
 

@@ -255,10 +255,11 @@ class _Kept(Variable, ArrayMixin):
     def _keep(self, kind: int, value: Any, shape: Any, dtype: Any, name: str, uid: str = "") -> None:
         from cntk.initializer import first_value
 
-        given = None if shape is None else sanitize_shape(shape)
         if value is None:
             value = 0
         self._first, array = first_value(value)
+        whole = isinstance(value, np.ndarray) and value.size > 1  # has its own shape, as in the original
+        given = None if shape is None or whole else sanitize_shape(shape)
         if array is not None:
             if dtype is None:
                 dtype = array.dtype if array.dtype in (np.float32, np.float64, np.float16) else np.float32
@@ -275,6 +276,15 @@ class _Kept(Variable, ArrayMixin):
         self._set(kind, given, np.float32 if dtype is None else np.dtype(dtype).type, (), name=name, uid=uid,
                   gradient=kind == PARAMETER)  # fmt: skip
         self._value, self._node = array, None
+        self._settle(given)
+
+    def _settle(self, shape: tuple[int, ...]) -> None:
+        """Take a shape; as soon as it is known a rule for the first value gets its seed, as in the original."""
+        from cntk._graph.leaves import is_known
+
+        self._shape = shape
+        if self._first is not None and is_known(shape):
+            self._first = self._first.seeded()
 
     def _current(self) -> NDArray[Any]:
         """The value where it is: in the memory of what trains it, if something does.
@@ -298,8 +308,7 @@ class _Kept(Variable, ArrayMixin):
 
         set_value(self, plain_array(value))
 
-    def asarray(self) -> NDArray[Any]:
-        """Return the value."""
+    def _held(self) -> NDArray[Any]:
         return self.value
 
     def set_value(self, value: Any) -> None:

@@ -12,6 +12,7 @@ from cntk._graph.errors import GraphError, told
 from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
 from cntk._graph.run import Graph
 from cntk._graph.run import forward as run_forward
+from cntk_core.api.builders import BATCH
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def backward(
         node = graph.nodes[each]
         if hasattr(value, "asarray"):
             value = value.for_variable(each) if hasattr(value, "for_variable") and each._axes else value.asarray()
-        given[node.name] = seeds_of(each, value, scalar=node in graph.scalars)
+        given[node.name] = seeds_of(each, value, scalar=node in graph.scalars, listed=node.axis != BATCH)
     with told():
         found = state.tapes[by].backward(given)
     values = {each: from_core(each, found[graph.nodes[each].name], scalar=not each._shape) for each in variables}

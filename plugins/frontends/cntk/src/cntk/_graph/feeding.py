@@ -32,9 +32,11 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
     Raises:
         GraphError: it does not fit.
     """
+    if getattr(batch, "is_sparse", False):  # a view: its first axis is that of samples or sequences
+        return _parts(_rows(variable, batch.asarray()), batch.shape[0])
     if is_sparse(batch):
-        rows = batch.tocsr()
-        return [rows] if has_sequences(variable) else [rows[index] for index in range(rows.shape[0])]
+        rows = _rows(variable, batch)
+        return _parts(rows, 1 if has_sequences(variable) else rows.shape[0])
     if isinstance(batch, np.ndarray) and batch.ndim == 0:
         batch = [batch.item()]
     if not isinstance(batch, list | tuple | np.ndarray):
@@ -42,6 +44,19 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
     if isinstance(batch, np.ndarray) and _is_alone(variable, batch):
         batch = batch[None]
     return [_frames(variable, each) for each in batch]
+
+
+def _rows(variable: Variable, matrix: Any) -> Any:
+    """Return a sparse matrix with one row for each sample: the last axis of a sample may be a row of what is given."""
+    width = int(np.prod(variable._shape or (1,)))
+    if width > 0 and matrix.shape[1] != width and matrix.shape[0] * matrix.shape[1] % width == 0:
+        matrix = matrix.reshape((-1, width))
+    return matrix.tocsr()
+
+
+def _parts(rows: Any, count: int) -> list[Any]:
+    size = rows.shape[0] // count
+    return [rows[index * size : (index + 1) * size] for index in range(count)]
 
 
 def _is_alone(variable: Variable, batch: NDArray[Any]) -> bool:
@@ -55,9 +70,13 @@ def _is_alone(variable: Variable, batch: NDArray[Any]) -> bool:
 
 def _frames(variable: Variable, value: Any) -> Any:
     shape = variable._shape or ()
+    if getattr(value, "is_sparse", False):
+        value = value.asarray()
     if is_sparse(value):
-        return value.tocsr()
+        return _rows(variable, value)
     array = _array(variable, value)
+    if shape and isinstance(value, np.ndarray) and not value.ndim:
+        raise _wrong(variable, array.shape)  # an array of no axes is no sample of some; a plain number may be
     if array.ndim == len(shape) and _fits(shape, array.shape):
         return array[None]
     if array.ndim == len(shape) + 1 and _fits(shape, array.shape[1:]):
@@ -111,6 +130,8 @@ def to_core(variable: Variable, batch: Any) -> Any:
             raise _wrong(variable, array.shape)
         return array
     found = sequences_of(variable, batch)
+    if variable.needs_gradient:  # the core has no gradients by sparse inputs, so that these are dense
+        found = [one.toarray().reshape(-1, *(variable._shape or ())) if is_sparse(one) else one for one in found]
     if has_sequences(variable):
         return found
     if found and is_sparse(found[0]):
@@ -139,12 +160,12 @@ def _typed(variable: Variable, value: NDArray[Any]) -> NDArray[Any]:
     return np.array(value, dtype)
 
 
-def seeds_of(variable: Variable, value: Any, *, scalar: bool) -> Any:
-    """Return gradients that are given for a root as the core takes them."""
+def seeds_of(variable: Variable, value: Any, *, scalar: bool, listed: bool) -> Any:
+    """Return gradients that are given for a root as the core takes them: a list where its node has sequences."""
     if not (variable._axes or ()):
         array = np.asarray(value, dtype=float)
         return array.reshape(1) if scalar else array
     found = [np.asarray(one, dtype=float) for one in sequences_of(variable, value)]
     if scalar and not (variable._shape or ()):
         found = [one.reshape(-1, 1) for one in found]
-    return found if has_sequences(variable) else np.concatenate(found)
+    return found if listed else np.concatenate(found)

@@ -151,7 +151,9 @@ def _complete_kernel(one: Primitive) -> None:
         return
     transposed, groups = bool(one.attributes.get("transpose")), int(one.attributes.get("groups", 1))
     place = 0 if transposed else len(shape) - len(data)
-    kernel._shape = tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
+    kernel._settle(  # type: ignore[attr-defined]
+        tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
+    )
 
 
 def check_types(one: Primitive) -> None:
@@ -249,7 +251,7 @@ def _adopt(maker: Maker, one: Primitive) -> None:
         if (each.is_parameter or each.is_constant) and not is_known(each._shape):
             leaf = maker.leaves.get(f"leaf.{each.uid}")
             if leaf is not None and leaf.shape is not None and 0 not in leaf.shape:
-                each._shape = tuple(leaf.shape)
+                each._settle(tuple(leaf.shape))  # type: ignore[attr-defined]
 
 
 def _complain(maker: Maker, node: Node) -> None:
@@ -302,6 +304,8 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
         reads = [*one.inputs, *(one.inside.roots if one.inside is not None else ())]
         reads += list(one.inside.arguments.values()) if one.inside is not None else []
         leaves.update({each: None for each in reads if each not in made and each not in inner})
+    if not any(each._axes or each._shape for each in leaves):
+        return  # a loop that nothing goes into but numbers has no shape
     maker = _maker(ready, leaves)
     maker.network.infer()
     for one in ready:

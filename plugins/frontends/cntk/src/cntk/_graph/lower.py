@@ -56,7 +56,7 @@ class Maker(NetworkMaker):
         shape = memory_shape(variable.dims)
         if variable.kind == INPUT:
             axis = dynamic_axis(variable.axes)
-            sparse = variable.sparse and axis is not None and min(variable.dims, default=1) > 0
+            sparse = variable.sparse and not variable.needs_gradient and axis is not None and min(variable.dims, default=1) > 0
             return Input.make(variable.uid, shape, sparse=sparse, axis=axis or "", framed=axis is not None)
         if variable.kind in (PARAMETER, CONSTANT):  # its shape alone is wanted; -1 there is 0 here
             dims = tuple(0 if dim == -1 else dim for dim in shape)

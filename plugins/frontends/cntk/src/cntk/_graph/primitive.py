@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COMBINE, BLOCK, USER = 44, 57, -1
 """Functions that compute nothing themselves, and those that users write."""
 
-TIMES, TRANSPOSE_TIMES, PAST, FUTURE = 31, 32, 37, 38
+TIMES, TRANSPOSE_TIMES, PAST, FUTURE, GATHER = 31, 32, 37, 38, 74
 
 NAMES = {number: operation.name for number, operation in OPERATIONS.items()} | {COMBINE: "Combine", BLOCK: "Block"}
 """What the original calls its operations, by their numbers."""
@@ -97,7 +97,7 @@ class Primitive:
     @property
     def operands(self) -> list[Variable]:
         """The inputs in the order in which Python has them."""
-        if self.number in (TIMES, TRANSPOSE_TIMES) and len(self.inputs) == 2:
+        if self.number in (TIMES, TRANSPOSE_TIMES, GATHER) and len(self.inputs) == 2:
             return self.inputs[::-1]
         return list(self.inputs)
 

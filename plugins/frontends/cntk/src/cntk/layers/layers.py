@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk.default_options import default_override_or, get_default_override
+from cntk.default_options import default_override_or, get_default_override, is_default_override
 from cntk.initializer import SentinelValueForAutoSelectRandomSeed, glorot_uniform
 from cntk.layers._options import as_tuple, first_values, optional
 from cntk.layers.blocks import identity
@@ -60,7 +60,6 @@ def Dense(
     return BlockFunction("Dense", name)(dense)
 
 
-@optional
 def Embedding(
     shape: Any = None,
     init: Any = default_override_or(glorot_uniform()),  # noqa: B008
@@ -76,18 +75,21 @@ def Embedding(
         name: of the user.
 
     Raises:
-        ValueError: there are neither a shape nor weights, or both.
+        ValueError: there are neither a shape nor weights, or both; or weights and how they start.
     """
     if weights is not None:
         if shape is not None:
             raise ValueError("Embedding: output shape must not be specified when weights are given")
+        if not is_default_override(init):
+            raise ValueError("Embedding: init and weights options are mutually exclusive")
         E: Any = Constant(np.asarray(weights, np.float32), name="E")
         output = E.shape[1:]
     else:
         if shape is None:
             raise ValueError("Embedding: output shape must be specified")
         output = as_tuple(shape)
-        E = Parameter(_INFERRED + output, init=first_values(init, output_rank=len(output)), name="E")
+        begun = get_default_override(Embedding, init=init)
+        E = Parameter(_INFERRED + output, init=first_values(begun, output_rank=len(output)), name="E")
     return BlockFunction("Embedding", name)(lambda x: times(x, E, output_rank=len(output)))
 
 

@@ -77,12 +77,12 @@ class Computed:
         kept = sanitize_variables_or_functions(list(keep_for_backward)) if keep_for_backward else []
         return forward(self._asked(wanted), wanted, self._given(arguments), kept, as_numpy=as_numpy)
 
-    def backward(self, state: Any, root_gradients: Mapping[Any, Any], variables: Iterable[Any], as_numpy: bool = True) -> dict[Variable, Any]:  # fmt: skip  # noqa: E501
+    def backward(self, state: Any, root_gradients: Any, variables: Iterable[Any], as_numpy: bool = True) -> dict[Variable, Any]:  # fmt: skip  # noqa: E501
         """Let gradients flow back from outputs to variables.
 
         Args:
             state: of :meth:`forward`.
-            root_gradients: the gradients of outputs, laid out as the values.
+            root_gradients: the gradients of outputs, laid out as the values; of the only output, without its name.
             variables: by which gradients are wanted.
             as_numpy: give arrays; otherwise :class:`~cntk.core.Value`.
 
@@ -91,6 +91,8 @@ class Computed:
         """
         from cntk._graph.evaluating import backward
 
+        if not isinstance(root_gradients, Mapping):
+            root_gradients = {cast("Function", self).output: root_gradients}
         given = {variable_of(each): value for each, value in root_gradients.items()}
         return backward(state, given, [variable_of(each) for each in variables], as_numpy=as_numpy)
 

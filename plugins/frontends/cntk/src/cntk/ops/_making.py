@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from cntk_model_cntk2.values import SizeT
 from cntk._graph.edit import make_block
 from cntk._graph.records import axis_record, shape_record
 from cntk.axis import Axis
-from cntk.initializer import SentinelValueForAutoSelectRandomSeed
+from cntk.initializer import SentinelValueForAutoSelectRandomSeed, next_seed
 from cntk.internal import sanitize_input
 from cntk.internal.utils import get_data_type
 from cntk.ops.functions import Function, made
@@ -92,12 +91,9 @@ def size(number: int) -> Any:
     return SizeT(number)
 
 
-_SEEDS = count(2**20)
-
-
 def chosen_seed(seed: int) -> Any:
-    """Return a seed as attributes have it; where none is given, one that nothing else has."""
-    return SizeT(next(_SEEDS) if seed == SentinelValueForAutoSelectRandomSeed else seed)
+    """Return a seed as attributes have it; where none is given, the next one of the program."""
+    return SizeT(next_seed() if seed == SentinelValueForAutoSelectRandomSeed else seed)
 
 
 def zero(dtype: Any = np.float32) -> Variable:

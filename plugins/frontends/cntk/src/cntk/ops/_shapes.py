@@ -18,7 +18,7 @@ from cntk.internal import (
 )
 from cntk.ops import _elements as elements
 from cntk.ops._making import axis as axis_of
-from cntk.ops._making import block, made, one, operands, size
+from cntk.ops._making import block, made, one, operands, rank, size
 from cntk.ops._making import shape as shape_of
 from cntk.ops.functions import Function
 from cntk.variables import Variable
@@ -91,7 +91,10 @@ def splice(*inputs: Any, axis: Any = -1, name: str = "") -> Function:
     given = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list | tuple) else inputs
     if not given:
         raise ValueError("there is nothing to splice")
-    return made("Splice", *operands(*given), name=name, axis=axis_of(sanitize_axis(axis)))
+    found, along = operands(*given), sanitize_axis(axis)
+    if along == Axis.new_leading_axis():
+        along = Axis(max(rank(each) or 0 for each in found))
+    return made("Splice", *found, name=name, axis=axis_of(along))
 
 
 def swapaxes(x: Any, axis1: Any = 0, axis2: Any = 1, name: str = "") -> Function:
