@@ -50,6 +50,7 @@ from cntk_kit_builders.first_values.weights_file import (
     npz_chunks,
     open_weights,
 )
+from cntk_kit_builders.first_values.random_numbers import RandomStream
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.single_steps import makes_single_steps
 from cntk_kit_builders.svd import Reduction, reduce_network
@@ -80,6 +81,7 @@ __all__ = [
     "OpTable",
     "Placeholder",
     "Random",
+    "RandomStream",
     "Reduction",
     "SeedNumbers",
     "SourceText",

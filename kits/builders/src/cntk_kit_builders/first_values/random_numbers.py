@@ -74,6 +74,74 @@ def _fill(flat: Floats, seed: int, draw: Callable[[Words], tuple[Floats, int]]) 
         words = words[used:]
 
 
+class RandomStream:
+    """Numbers of a seed that go on from call to call, as those of one node of the original.
+
+    Args:
+        seed: of the generator.
+        used: so many of its words were taken before.
+
+    Attributes:
+        seed: as above.
+        used: how many words were taken.
+    """
+
+    def __init__(self, seed: int, used: int = 0) -> None:
+        self.seed = seed
+        self._twister = MersenneTwister64(seed)
+        self._words = np.empty(0, np.uint64)
+        self.used = 0
+        while used > self.used:
+            self._more(used - self.used)
+            self._drop(min(used - self.used, self._words.size))
+
+    def uniform(self, count: int, dtype: Any, low: float, high: float) -> Floats:
+        """Return the next numbers from [low, high)."""
+        real = np.dtype(dtype).type
+        first, last = real(low), real(high)
+
+        def draw(words: Words) -> tuple[Floats, NDArray[np.intp]]:
+            numbers = words.astype(dtype) * real(_UNIT) * (last - first) + first
+            return numbers[numbers < last], np.flatnonzero(numbers < last)
+
+        return self._draw(count, dtype, draw)
+
+    def normal(self, count: int, dtype: Any, mean: float, deviation: float) -> Floats:
+        """Return the next numbers of a normal distribution; an odd one leaves one out, as there."""
+        real = np.dtype(dtype).type
+        found = self._draw(count + count % 2, dtype, _ziggurat(np.dtype(dtype).char).located)
+        return found[:count] * real(deviation) + real(mean)
+
+    def _draw(
+        self, count: int, dtype: Any, draw: Callable[[Words], tuple[Floats, NDArray[np.intp]]]
+    ) -> Floats:
+        parts: list[Floats] = [np.empty(0, dtype)]
+        left = count
+        while left:
+            if not self._words.size:
+                self._more(left)
+            numbers, places = draw(self._words)
+            take = min(left, numbers.size)
+            if not take:
+                self._more(left)
+                continue
+            parts.append(numbers[:take])
+            left -= take
+            start = length = int(places[take - 1])
+            while not draw(self._words[start : length + 1])[0].size:  # how many words the last one took
+                length += 1
+            self._drop(length + 1)
+        return np.concatenate(parts)
+
+    def _more(self, count: int) -> None:
+        blocks = min(_BLOCKS, count // 300 + 1)
+        self._words = np.concatenate([self._words, self._twister.blocks(blocks)])
+
+    def _drop(self, count: int) -> None:
+        self._words = self._words[count:]
+        self.used += count
+
+
 @functools.cache
 def ziggurat_tables() -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the widths and the heights of the layers' edges, 129 each, exact to the last bit.
@@ -132,6 +200,16 @@ class _Ziggurat:
 
     def draw(self, words: Words) -> tuple[Floats, int]:
         """Return the numbers of as many draws as the words are enough for, and how many words they took."""
+        numbers, counts = self._drawn(words)
+        return numbers[counts], len(counts)
+
+    def located(self, words: Words) -> tuple[Floats, NDArray[np.intp]]:
+        """Return the numbers of as many draws as the words are enough for, and the place of the first word of each."""
+        numbers, counts = self._drawn(words)
+        return numbers[counts], np.flatnonzero(counts)
+
+    def _drawn(self, words: Words) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return a number for each word that the draws take, and whether it is that of a draw."""
         numbers, layers, signs = self._read(words)
         outside = np.flatnonzero(numbers >= self.widths[layers + 1])
         verdicts = self._verdicts(words, outside, numbers, layers)
@@ -154,7 +232,7 @@ class _Ziggurat:
                 counts[place] = True
                 numbers[place] = number
         numbers *= signs
-        return numbers[:end][counts[:end]], end
+        return numbers[:end], counts[:end]
 
     def _verdicts(
         self, words: Words, places: NDArray[np.intp], numbers: Floats, layers: NDArray[np.intp]

@@ -11,8 +11,9 @@ from cntk_model_cntk2.load import NetworkMaker
 from cntk_model_cntk2.records import CONSTANT, INPUT, PARAMETER, Composite, Function
 from cntk_model_cntk2.records import Variable as Record
 
+from cntk._graph.draws import draw_as_there
 from cntk._graph.leaves import node_of
-from cntk._graph.primitive import USER, Primitive, postorder
+from cntk._graph.primitive import RANDOM, USER, Primitive, postorder
 from cntk._graph.records import composite_record, output_uid, variable_record
 from cntk_core.api import Input, Node, Parameter, core_ops
 from cntk_core.api.builders import Free
@@ -27,7 +28,7 @@ class Maker(NetworkMaker):
     Args:
         composite: the records.
         dtype: float32 or float64.
-        users: functions that users wrote, by uid.
+        users: functions that users wrote, and those that draw random numbers, by uid.
         kept: the core's parameters of those leaves that have one, by uid.
     """
 
@@ -66,6 +67,8 @@ class Maker(NetworkMaker):
     def _make(self, function: Function) -> None:
         if function.operation != USER:
             super()._make(function)
+            if function.operation == RANDOM and function.uid in self.users:
+                draw_as_there(self, self.users[function.uid], self.made[function.uid][0])
             return
         from cntk._graph.user import make_nodes
 
@@ -106,7 +109,7 @@ def lower(roots: Sequence[Variable]) -> tuple[Maker, dict[Variable, Node]]:
     kept = {each.uid: node_of(each) for each in wanted if each.is_parameter or each.is_constant}  # type: ignore[arg-type]
     dtype = precision_of([*wanted, *(output for one in primitives for output in one.outputs)])
     composite = composite_record(primitives, {each: variable_record(each) for each in leaves}, roots)
-    users = {one.uid: one for one in primitives if one.number == USER}
+    users = {one.uid: one for one in primitives if one.number in (USER, RANDOM)}
     maker = Maker(composite, dtype, users, kept)
     maker.make()
     nodes: dict[Variable, Node] = {}
