@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from cntk_core.ops.families.mersenne_twister import STATE, MersenneTwister64
-from cntk_kit_builders.first_values.random_numbers import fill_normal, fill_uniform, ziggurat_tables
+from cntk_kit_builders.first_values.random_numbers import (
+    RandomStream,
+    fill_normal,
+    fill_uniform,
+    ziggurat_tables,
+)
 
 COUNT = 20000
 TAILS = {3476: 1.357826594829726, 3851: -1.3450023084759812, 6547: -1.681896589397194, 16772: -1.8989701013702536}
@@ -96,3 +101,22 @@ def test_the_normal_distribution() -> None:
     assert stats.kstest(values, "norm").pvalue > 0.01
     cut = drawn(lambda values: fill_normal(values, 1.0, 11, 2.0), "f8", 200000)
     assert stats.kstest(cut, stats.truncnorm(-2, 2).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_stream_goes_on_where_it_was(dtype) -> None:
+    at_once, parts = RandomStream(9), RandomStream(9)
+    whole = at_once.normal(4000, dtype, 1.0, 2.0)
+    found = np.concatenate([parts.normal(1000, dtype, 1.0, 2.0) for _ in range(4)])
+    np.testing.assert_array_equal(found, whole)
+    assert parts.used == at_once.used > 4000
+    later = RandomStream(9, parts.used)
+    np.testing.assert_array_equal(later.uniform(5, dtype, 0, 1), parts.uniform(5, dtype, 0, 1))
+
+
+def test_a_stream_draws_what_an_array_is_filled_with() -> None:
+    normal, uniform = np.empty((2, 500), np.float32)
+    fill_normal(normal, 0.5, 3)
+    fill_uniform(uniform, -1.0, 2.0, 3)
+    np.testing.assert_array_equal(RandomStream(3).normal(500, np.float32, 0.0, 0.5), normal)
+    np.testing.assert_array_equal(RandomStream(3).uniform(500, np.float32, -1.0, 2.0), uniform)

@@ -14,7 +14,8 @@ from cntk_core.api.builders import RandomStream, UserFunction, infer_node, op_of
 if TYPE_CHECKING:
     from cntk._graph.lower import Maker
 
-_OFFSET = "rngOffset"
+OFFSET = "rngOffset"
+"""How many words of its stream a function has taken: an attribute, which files keep."""
 
 
 def draw_as_there(maker: Maker, primitive: Primitive, node: Node) -> None:
@@ -45,10 +46,10 @@ def _drawer(primitive: Primitive, shape: tuple[int, ...] | None) -> type[UserFun
 def _draw(primitive: Primitive, shape: tuple[int, ...]) -> Any:
     """Return the next numbers of a function."""
     attributes = primitive.attributes
-    place = attributes["rngSeed"], attributes.get(_OFFSET, 0)
-    kept = primitive.programs.get(_OFFSET)
+    place = attributes["rngSeed"], attributes.get(OFFSET, 0)
+    kept = primitive.programs.get(OFFSET)
     stream = kept if kept is not None and (kept.seed, kept.used) == place else RandomStream(*map(int, place))
-    primitive.programs[_OFFSET] = stream
+    primitive.programs[OFFSET] = stream
     dtype = np.dtype(primitive.outputs[0]._dtype or np.float32)
     kind, arguments = attributes["randomDistributionType"], [float(each) for each in attributes["randomDistributionArgs"]]
     count = int(np.prod(shape))
@@ -62,5 +63,5 @@ def _draw(primitive: Primitive, shape: tuple[int, ...]) -> Any:
             found = (found > dtype.type(1 - arguments[0])).astype(dtype)
         else:
             found = dtype.type(arguments[0]) - dtype.type(arguments[1]) * np.log(-np.log1p(-found))
-    attributes[_OFFSET] = SizeT(stream.used)
+    attributes[OFFSET] = SizeT(stream.used)
     return found.reshape(shape)

@@ -106,6 +106,18 @@ class Copier:
         infer_all([self.made[one] for one in originals if one.number != COMBINE])
         return self.made[root]
 
+    def carry_over(self, root: Primitive) -> None:
+        """Copy what takes the place of something, too, if it reads inputs of which the function gets copies.
+
+        Raises:
+            GraphError: what takes the place of something does not fit.
+        """
+        reads = {each for one in _all_before(root, self.found) for each in one.inputs if each.is_input}
+        for old, new in list(self.found.items()):
+            if new._owner is not None and not reads.difference(self.found).isdisjoint(leaves_of([new._owner])):
+                self.copy(new._owner)
+                self.found[old] = self.found[new]
+
     def _begin(self, one: Primitive) -> None:
         from cntk.variables import OUTPUT, Variable
 
@@ -129,7 +141,7 @@ class Copier:
         if one.inside is not None:
             inner = Copier(self.method, {}, fresh_inputs=self.fresh_inputs)
             inner.found.update({each: self.found[each] for each in self.found if each._owner is None})
-            fresh = {each: _fresh(each) for each in one.inside.arguments}
+            fresh = {each: _blank() for each in one.inside.arguments}  # without names, as the original has them
             inner.found.update(fresh)
             root = inner.copy(one.inside.root)
             for each, made in inner.found.items():
@@ -152,7 +164,7 @@ class Copier:
             self.found[each] = _like(each)
             return self.found[each]
         if each.is_placeholder and each not in _open():
-            self.found[each] = _fresh(each)
+            self.found[each] = _blank(each.name)
             return self.found[each]
         return each
 
@@ -185,10 +197,10 @@ def _like(each: Variable) -> Variable:
     )  # fmt: skip
 
 
-def _fresh(each: Variable) -> Variable:
+def _blank(name: str = "") -> Variable:
     from cntk.variables import PLACEHOLDER, Variable
 
-    return Variable._made(PLACEHOLDER, None, None, None, name=each.name)
+    return Variable._made(PLACEHOLDER, None, None, None, name=name)
 
 
 def _all_before(root: Primitive, found: Mapping[Variable, Variable]) -> list[Primitive]:

@@ -24,6 +24,11 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "tocsr") and hasattr(value, "nnz")
 
 
+def is_fed_sparse(variable: Variable) -> bool:
+    """Whether the core has a sparse input of a variable: by such there are no gradients, and their sizes are known."""
+    return variable.is_sparse and not variable.needs_gradient and min(variable._shape or (), default=1) > 0
+
+
 def sequences_of(variable: Variable, batch: Any) -> list[Any]:
     """Return what is given to a variable as a list: for each sample or sequence an array ``(frames, *shape)``, or CSR.
 
@@ -32,6 +37,9 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
     Raises:
         GraphError: it does not fit.
     """
+    shape = variable._shape or ()
+    if getattr(batch, "is_sparse", False) and any(dim < 0 for dim in shape):
+        return sequences_of(variable, batch.asarray().toarray().reshape(batch.shape))
     if getattr(batch, "is_sparse", False):  # a view: its first axis is that of samples or sequences
         return _parts(_rows(variable, batch.asarray()), batch.shape[0])
     if is_sparse(batch):
@@ -130,7 +138,7 @@ def to_core(variable: Variable, batch: Any) -> Any:
             raise _wrong(variable, array.shape)
         return array
     found = sequences_of(variable, batch)
-    if variable.needs_gradient:  # the core has no gradients by sparse inputs, so that these are dense
+    if not is_fed_sparse(variable):
         found = [one.toarray().reshape(-1, *(variable._shape or ())) if is_sparse(one) else one for one in found]
     if has_sequences(variable):
         return found

@@ -13,10 +13,11 @@ from cntk_model_cntk2.records import Composite, read_composite
 from cntk_model_cntk2.records import Function as Record
 from cntk_model_cntk2.values import Array, SizeT
 
+from cntk._graph.draws import OFFSET
 from cntk._graph.errors import GraphError, told
 from cntk._graph.infer import infer_all
 from cntk._graph.leaves import current_value, set_value
-from cntk._graph.primitive import COMBINE, USER, Inside, Primitive, next_uid, postorder
+from cntk._graph.primitive import COMBINE, RANDOM, USER, Inside, Primitive, next_uid, postorder
 from cntk._graph.records import axis_record, function_record, output_uid, shape_record
 from cntk.axis import Axis
 from cntk_core.api.builders import write_file
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from cntk.variables import Variable
 
 _COMPOSITE, _SEVERAL = 3, {72: 2, 87: 2}
+_LEGACY = "BCN".encode("utf-16-le")
+_FORMATS = ("CNTK-1", "CNTK-2")
 _TYPES = {np.dtype(np.float32): records.FLOAT, np.dtype(np.float64): records.DOUBLE}
 
 
@@ -139,11 +142,42 @@ def load(model: Any, format: Any) -> Function:
     return _read(Path(str(model)))
 
 
+def save_legacy(function: Function, filename: Any) -> None:
+    """Write a function as a model of CNTK 1.
+
+    Raises:
+        GraphError: it cannot be written in that format.
+    """
+    from cntk._graph.run import Graph
+    from cntk_core.api.recipes import ModelFiles, PluginManager
+
+    with told():
+        network = Graph.of(list(function.outputs)).network
+        ModelFiles(PluginManager().registry).save(network, Path(str(filename)), _FORMATS[0])
+
+
+def _read_legacy(path: Path) -> Composite:
+    from cntk_core.api.recipes import ModelFiles, PluginManager
+
+    files = ModelFiles(PluginManager().registry)
+    with tempfile.TemporaryDirectory() as folder:
+        newer = Path(folder, "model")
+        files.save(files.load(path), newer, _FORMATS[1])
+        return read_composite(newer)
+
+
+def _is_legacy(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_LEGACY)) == _LEGACY
+
+
 def _read(path: Path) -> Function:
     from cntk.ops.functions import Function
 
     with told():
-        composite = read_composite(path)
+        composite = _read_legacy(path) if _is_legacy(path) else read_composite(path)
         root = _Loader(composite).load()
     return Function._of(root)
 
@@ -217,8 +251,10 @@ class _Loader:
             arguments = {}
             for inner, outer in record.block.arguments.items():
                 key, value = self._variable(inner), self._variable(outer)
-                if key is None or value is None:
-                    raise GraphError(f"'{self.composite.path}' is damaged: a block has no argument '{inner[:80]}'")
+                if value is None:
+                    raise GraphError(f"'{self.composite.path}' is damaged: a block has no argument '{outer[:80]}'")
+                if key is None:  # nothing inside reads it
+                    key = Variable._made(PLACEHOLDER, None, None, None)
                 arguments[key] = value
             one.inside = Inside(record.block.kind, tuple(root.outputs), root, arguments)
             count = len(root.outputs)
@@ -244,6 +280,9 @@ def restore(function: Function, filename: Any) -> None:
         raise GraphError(f"'{filename}' has other parameters than the function")
     for each, found in zip(mine, theirs, strict=True):
         set_value(each, found.value)  # type: ignore[attr-defined, arg-type]
+    drawing = ([one for one in postorder([f._primitive]) if one.number == RANDOM] for f in (function, other))
+    for one, kept in zip(*drawing, strict=False):
+        one.attributes.update({key: kept.attributes[key] for key in ("rngSeed", OFFSET) if key in kept.attributes})
 
 
 __all__ = ["dictionary_of", "load", "restore", "save"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cntk._graph.feeding import sequences_of
+from cntk._graph.feeding import has_sequences, sequences_of
 from cntk._graph.primitive import Primitive
 from cntk_core.api import Node
 from cntk_core.api.builders import UserFunction as Bridge
@@ -24,6 +24,12 @@ def make_nodes(maker: Maker, primitive: Primitive, inputs: list[Node]) -> list[N
     kind = _bridge(primitive.user, primitive)
     op, outputs = op_of(kind), primitive.outputs
     network = maker.network
+    widest = next((place for place, each in enumerate(primitive.inputs) if has_sequences(each)), None)
+    if widest is not None:
+        inputs = [
+            node if len(each._axes or ()) != 1 else _spread(maker, f"{primitive.uid}.input{place}", node, inputs[widest])
+            for place, (each, node) in enumerate(zip(primitive.inputs, inputs, strict=True))
+        ]
     made = network.add(Node(primitive.uid, op, inputs, kind()))
     maker.current.append(made)
     if len(outputs) == 1 and not kind.output_axes:
@@ -34,6 +40,11 @@ def make_nodes(maker: Maker, primitive: Primitive, inputs: list[Node]) -> list[N
     ]
 
 
+def _spread(maker: Maker, name: str, node: Node, like: Node) -> Node:
+    """Return a value of each sample at each step of sequences, since an op has inputs of one dynamic axis."""
+    return maker.add(name, "ReconcileDynamicAxis", [node, like])
+
+
 def _multiplexed(maker: Maker, index: int) -> Any:
     return maker._op("OutputMultiplexer").attributes(output_index=index)
 
@@ -41,12 +52,16 @@ def _multiplexed(maker: Maker, index: int) -> Any:
 def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
     """Return the core's class of a function: it gives the user what he is told of in the docs, by variable."""
     variables, declared = list(primitive.inputs), list(primitive.outputs)
-    framed = any(each._axes for each in variables)
+    framed, steps = any(each._axes for each in variables), any(map(has_sequences, variables))
+    rows = {0: "minibatch", 1: "sequence"} if steps else {0: "minibatch"} if framed else {}
+    spread = {each for each in variables if steps and len(each._axes or ()) == 1}
 
     class _Written(Bridge):
         outputs = tuple(f"output{index}" for index in range(len(declared)))
         output_axes = {  # noqa: RUF012
-            name: "minibatch" for name, each in zip(outputs, declared, strict=True) if framed and not each._axes
+            name: rows[len(each._axes or ())]
+            for name, each in zip(outputs, declared, strict=True)
+            if len(each._axes or ()) in rows
         }
 
         def infer_outputs(self, *shapes: Any) -> Any:
@@ -62,8 +77,8 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
 
         def forward(self, context: Any, *inputs: Any) -> Any:
             given = tuple(
-                _told(self, context, value, each, has)
-                for value, each, has in zip(inputs, variables, context.framed, strict=True)
+                _of_sequences(self, context, value) if each in spread else _told(self, context, value, each)
+                for value, each in zip(inputs, variables, strict=True)
             )
             state, values = _call_forward(user, given, declared)
             context.saved["state"] = state
@@ -75,7 +90,7 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
 
         def backward(self, context: Any, *gradients: Any) -> Any:
             roots = {
-                each: _told(self, context, value, each, bool(each._axes))
+                each: _told(self, context, value, each)
                 for each, value in zip(declared, gradients, strict=True)
             }
             wanted: dict[Variable, Any] = dict.fromkeys(each for each in variables if each.needs_gradient)
@@ -83,6 +98,8 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
             return tuple(
                 None
                 if found.get(each) is None
+                else _at_first_steps(self, context, _frames(self, context, found[each], each))
+                if each in spread
                 else _frames(self, context, found[each], each)
                 if each._axes
                 else np.asarray(found[each])
@@ -93,10 +110,21 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
     return _Written
 
 
-def _told(bridge: Bridge, context: Any, value: Any, variable: Variable, framed: bool) -> Any:
-    if not framed or len(variable._axes or ()) < 2:
-        return np.array(value)
-    return bridge.sequences_of(context, value)
+def _told(bridge: Bridge, context: Any, value: Any, variable: Variable) -> Any:
+    return bridge.sequences_of(context, value) if has_sequences(variable) else np.array(value)
+
+
+def _of_sequences(bridge: Bridge, context: Any, value: Any) -> Any:
+    """Return for each sequence what is the same at all its steps."""
+    return np.stack([one[0] for one in bridge.sequences_of(context, value)])
+
+
+def _at_first_steps(bridge: Bridge, context: Any, rows: Any) -> Any:
+    """Return gradients by what is the same at all steps of a sequence: the first step has them."""
+    sequences = bridge.sequences_of(context, np.zeros((context.frames, *rows.shape[1:]), rows.dtype))
+    for one, row in zip(sequences, rows, strict=True):
+        one[0] = row
+    return bridge.frames_of(context, sequences)
 
 
 def _frames(bridge: Bridge, context: Any, value: Any, variable: Variable) -> Any:

@@ -51,8 +51,14 @@ def force_deterministic(seed: int) -> None:
 
 
 def save_as_legacy_model(root_op: Any, filename: str) -> None:
-    """Write a Function in version 1 of the model format. Raises NotImplementedError."""
-    raise NotImplementedError("models are written in version 2: use Function.save")
+    """Write a Function in the model format of CNTK 1, which :meth:`Function.load` reads as well.
+
+    Raises:
+        ValueError: it cannot be written in that format.
+    """
+    from cntk._graph.files import save_legacy
+
+    save_legacy(root_op, filename)
 
 
 def dump_signature(root: Any, tag: str | None = None) -> None:

@@ -151,12 +151,10 @@ def times(
     """
     a, b = operands(left, right)
     if infer_input_rank_to_map == TIMES_REDUCE_SEQUENCE_AXIS_WITHOUT_INFERRED_INPUT_RANK:
-        return _times_along_sequences(a, b, output_rank, name)
+        from cntk.ops.sequence import reduce_sum as sum_of_steps
+
+        return sum_of_steps(times(a, b, output_rank), name)
     return made("Times", b, a, name=name, outputRank=size(output_rank), inferInputRankToMap=infer_input_rank_to_map)
-
-
-def _times_along_sequences(a: Variable, b: Variable, output_rank: int, name: str) -> Function:
-    return made("Times", b, a, name=name, outputRank=size(output_rank), inferInputRankToMap=-2)
 
 
 def times_transpose(left: Any, right: Any, name: str = "") -> Function:

@@ -305,7 +305,10 @@ class Function(Computed, TensorOpsMixin):
         if how not in ("share", "clone", "freeze"):
             raise GraphError(f'"{method}" is not a known clone method')
         given = {variable_of(old): variable_of(new) for old, new in substitutions.items()}
-        return Function._of(Copier(how, given, fresh_inputs=fresh_inputs).copy(self._primitive))
+        copier = Copier(how, given, fresh_inputs=fresh_inputs)
+        if fresh_inputs:
+            copier.carry_over(self._primitive)
+        return Function._of(copier.copy(self._primitive))
 
     def replace_placeholders(self, substitutions: Mapping[Any, Any]) -> Function:
         """Put variables in the place of placeholders, in this function, and return it.
