@@ -154,3 +154,14 @@ def test_user_functions_of_sequences_and_samples() -> None:
     grads = total.grad({s: steps, x: scale}, wrt=[s, x])
     np.testing.assert_array_equal(grads[x], [[12, 18], [2, 2]])
     np.testing.assert_array_equal(grads[s][0], np.tile([[4, 6]], (3, 1)))
+
+
+def test_a_shape_for_what_data_bring() -> None:
+    x = C.input_variable((C.FreeDimension, 2, 3), needs_gradient=True)
+    f = C.reshape(x, 4, 0, 2)
+    assert f.shape == (4, 3)
+    data = np.arange(12, dtype=np.float32).reshape(1, 2, 2, 3)
+    np.testing.assert_array_equal(f.eval({x: data})[0], data.reshape(4, 3))
+    np.testing.assert_array_equal((f * f).grad({x: data}), 2 * data)
+    with pytest.raises(ValueError, match=r"a value of the shape \[3 x 2 x 3\] cannot become \[4 x 3\]"):
+        f.eval({x: np.zeros((1, 3, 2, 3), np.float32)})

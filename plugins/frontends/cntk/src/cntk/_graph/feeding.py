@@ -63,7 +63,7 @@ def _rows(variable: Variable, matrix: Any) -> Any:
 
 
 def _parts(rows: Any, count: int) -> list[Any]:
-    size = rows.shape[0] // count
+    size = rows.shape[0] // max(count, 1)
     return [rows[index * size : (index + 1) * size] for index in range(count)]
 
 

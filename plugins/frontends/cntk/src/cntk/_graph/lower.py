@@ -13,7 +13,8 @@ from cntk_model_cntk2.records import Variable as Record
 
 from cntk._graph.draws import draw_as_there
 from cntk._graph.leaves import node_of
-from cntk._graph.primitive import RANDOM, USER, Primitive, postorder
+from cntk._graph.primitive import RANDOM, RESHAPE, USER, Primitive, postorder
+from cntk._graph.reshapes import reshape_open
 from cntk._graph.records import composite_record, output_uid, variable_record
 from cntk_core.api import Input, Node, Parameter, core_ops
 from cntk_core.api.builders import Free
@@ -69,6 +70,8 @@ class Maker(NetworkMaker):
             super()._make(function)
             if function.operation == RANDOM and function.uid in self.users:
                 draw_as_there(self, self.users[function.uid], self.made[function.uid][0])
+            if function.operation == RESHAPE:
+                reshape_open(self.made[function.uid][0])
             return
         from cntk._graph.user import make_nodes
 

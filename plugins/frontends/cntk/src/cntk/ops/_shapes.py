@@ -92,8 +92,9 @@ def splice(*inputs: Any, axis: Any = -1, name: str = "") -> Function:
     if not given:
         raise ValueError("there is nothing to splice")
     found, along = operands(*given), sanitize_axis(axis)
-    if along == Axis.new_leading_axis():
-        along = Axis(max(rank(each) or 0 for each in found))
+    ranks = [rank(each) for each in found]
+    if along == Axis.new_leading_axis() and None not in ranks:
+        along = Axis(max(each or 0 for each in ranks))
     return made("Splice", *found, name=name, axis=axis_of(along))
 
 
