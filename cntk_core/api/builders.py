@@ -44,13 +44,13 @@ from cntk_kit_builders.edit import (
     users_of,
 )
 from cntk_kit_builders.first_values.initializers import FromFile, FromLiteral, Random, cntk_initializer, initializer
+from cntk_kit_builders.first_values.random_numbers import RandomStream
 from cntk_kit_builders.first_values.weights_file import (
     WeightsFile,
     is_weights_file,
     npz_chunks,
     open_weights,
 )
-from cntk_kit_builders.first_values.random_numbers import RandomStream
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.single_steps import makes_single_steps
 from cntk_kit_builders.svd import Reduction, reduce_network

@@ -112,9 +112,7 @@ class RandomStream:
         found = self._draw(count + count % 2, dtype, _ziggurat(np.dtype(dtype).char).located)
         return found[:count] * real(deviation) + real(mean)
 
-    def _draw(
-        self, count: int, dtype: Any, draw: Callable[[Words], tuple[Floats, NDArray[np.intp]]]
-    ) -> Floats:
+    def _draw(self, count: int, dtype: Any, draw: Callable[[Words], tuple[Floats, NDArray[np.intp]]]) -> Floats:
         parts: list[Floats] = [np.empty(0, dtype)]
         left = count
         while left:

@@ -20,9 +20,11 @@ OFFSET = "rngOffset"
 
 def draw_as_there(maker: Maker, primitive: Primitive, node: Node) -> None:
     """Let a node of random numbers go on in the stream of its function from one evaluation to the next."""
-    infer_node(node)
-    kind = _drawer(primitive, None if node.inputs else node.known_shape)
-    if not node.inputs:
+    if node.inputs:
+        kind = _drawer(primitive, None)
+    else:
+        infer_node(node)
+        kind = _drawer(primitive, node.known_shape)
         nothing = Parameter.make(f"{primitive.uid}.none", (1,), value=np.zeros(1, maker.network.dtype),
                                  learning_rate_multiplier=0.0)  # fmt: skip
         node.inputs.append(maker.network.add(nothing))
@@ -51,7 +53,10 @@ def _draw(primitive: Primitive, shape: tuple[int, ...]) -> Any:
     stream = kept if kept is not None and (kept.seed, kept.used) == place else RandomStream(*map(int, place))
     primitive.programs[OFFSET] = stream
     dtype = np.dtype(primitive.outputs[0]._dtype or np.float32)
-    kind, arguments = attributes["randomDistributionType"], [float(each) for each in attributes["randomDistributionArgs"]]
+    kind, arguments = (
+        attributes["randomDistributionType"],
+        [float(each) for each in attributes["randomDistributionArgs"]],
+    )
     count = int(np.prod(shape))
     if kind == "normal":
         found = stream.normal(count, dtype, *arguments)

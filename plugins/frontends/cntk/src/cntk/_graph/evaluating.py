@@ -12,8 +12,8 @@ from cntk._graph.errors import GraphError, told
 from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
 from cntk._graph.run import Graph
 from cntk._graph.run import forward as run_forward
-from cntk_core.api.builders import BATCH
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
+from cntk_core.api.builders import BATCH
 
 if TYPE_CHECKING:
     from cntk.ops.functions import Function

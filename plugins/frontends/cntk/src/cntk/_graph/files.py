@@ -188,20 +188,27 @@ class _Loader:
         self.variables: dict[str, Variable] = {}
         self.made: dict[str, Primitive] = {}
         self.open: list[tuple[Primitive, int, str]] = []
+        self.later: list[tuple[dict[Variable, Variable], Variable, str]] = []
 
     def load(self) -> Primitive:
         for record in self.composite.functions.values():
             self._function(record)
         for one, index, uid in self.open:
-            found = self._variable(uid)
-            if found is None:
-                raise GraphError(f"'{self.composite.path}' is damaged: there is no variable '{uid[:80]}'")
+            found = self._there(uid)
             one.inputs[index] = found
             if one.number == COMBINE:
                 one.outputs = list(one.inputs)
+        for arguments, inner, uid in self.later:
+            arguments[inner] = self._there(uid)
         root = self.made[self.composite.root]
         infer_all([root])
         return root
+
+    def _there(self, uid: str) -> Variable:
+        found = self._variable(uid)
+        if found is None:
+            raise GraphError(f"'{self.composite.path}' is damaged: there is no variable '{uid[:80]}'")
+        return found
 
     def _variable(self, uid: str) -> Variable | None:
         if uid in self.variables:
@@ -248,13 +255,14 @@ class _Loader:
         count = _SEVERAL.get(record.operation, 1)
         if record.block is not None:
             root = self.made[record.block.root]
-            arguments = {}
+            arguments: dict[Variable, Variable] = {}
             for inner, outer in record.block.arguments.items():
                 key, value = self._variable(inner), self._variable(outer)
-                if value is None:
-                    raise GraphError(f"'{self.composite.path}' is damaged: a block has no argument '{outer[:80]}'")
                 if key is None:  # nothing inside reads it
                     key = Variable._made(PLACEHOLDER, None, None, None)
+                if value is None:  # it is made later: there is a loop
+                    value = Variable._made(PLACEHOLDER, None, None, None)
+                    self.later.append((arguments, key, outer))
                 arguments[key] = value
             one.inside = Inside(record.block.kind, tuple(root.outputs), root, arguments)
             count = len(root.outputs)

@@ -14,8 +14,8 @@ from cntk_model_cntk2.records import Variable as Record
 from cntk._graph.draws import draw_as_there
 from cntk._graph.leaves import node_of
 from cntk._graph.primitive import RANDOM, RESHAPE, USER, Primitive, postorder
-from cntk._graph.reshapes import reshape_open
 from cntk._graph.records import composite_record, output_uid, variable_record
+from cntk._graph.reshapes import reshape_open
 from cntk_core.api import Input, Node, Parameter, core_ops
 from cntk_core.api.builders import Free
 
@@ -58,7 +58,8 @@ class Maker(NetworkMaker):
         shape = memory_shape(variable.dims)
         if variable.kind == INPUT:
             axis = dynamic_axis(variable.axes)
-            sparse = variable.sparse and not variable.needs_gradient and axis is not None and min(variable.dims, default=1) > 0
+            fixed = axis is not None and min(variable.dims, default=1) > 0
+            sparse = variable.sparse and not variable.needs_gradient and fixed
             return Input.make(variable.uid, shape, sparse=sparse, axis=axis or "", framed=axis is not None)
         if variable.kind in (PARAMETER, CONSTANT):  # its shape alone is wanted; -1 there is 0 here
             dims = tuple(0 if dim == -1 else dim for dim in shape)

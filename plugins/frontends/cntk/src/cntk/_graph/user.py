@@ -27,7 +27,9 @@ def make_nodes(maker: Maker, primitive: Primitive, inputs: list[Node]) -> list[N
     widest = next((place for place, each in enumerate(primitive.inputs) if has_sequences(each)), None)
     if widest is not None:
         inputs = [
-            node if len(each._axes or ()) != 1 else _spread(maker, f"{primitive.uid}.input{place}", node, inputs[widest])
+            _spread(maker, f"{primitive.uid}.input{place}", node, inputs[widest])
+            if len(each._axes or ()) == 1
+            else node
             for place, (each, node) in enumerate(zip(primitive.inputs, inputs, strict=True))
         ]
     made = network.add(Node(primitive.uid, op, inputs, kind()))
@@ -89,10 +91,7 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
             return found if len(found) > 1 else found[0]
 
         def backward(self, context: Any, *gradients: Any) -> Any:
-            roots = {
-                each: _told(self, context, value, each)
-                for each, value in zip(declared, gradients, strict=True)
-            }
+            roots = {each: _told(self, context, value, each) for each, value in zip(declared, gradients, strict=True)}
             wanted: dict[Variable, Any] = dict.fromkeys(each for each in variables if each.needs_gradient)
             found = _call_backward(user, context.saved["state"], roots, wanted, variables)
             return tuple(
