@@ -110,7 +110,9 @@ class RandomStream:
         """Return the next numbers of a normal distribution; an odd one leaves one out, as there."""
         real = np.dtype(dtype).type
         found = self._draw(count + count % 2, dtype, _ziggurat(np.dtype(dtype).char).located)
-        return found[:count] * real(deviation) + real(mean)
+        found = found[:count] * real(deviation)
+        found += real(mean)
+        return found
 
     def _draw(self, count: int, dtype: Any, draw: Callable[[Words], tuple[Floats, NDArray[np.intp]]]) -> Floats:
         parts: list[Floats] = [np.empty(0, dtype)]

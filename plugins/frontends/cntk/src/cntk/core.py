@@ -195,7 +195,7 @@ class Value(ArrayMixin):
             made = Value(np.asarray(plain_array(data), var._dtype), device=device)
             made._variable = var
             return made
-        if isinstance(data, NDArrayView):
+        if isinstance(data, NDArrayView) and not data.is_sparse:
             data = data.asarray()
         found = sequences_of(var, data)
         _check_types(found, data)

@@ -93,6 +93,8 @@ def _frames(variable: Variable, value: Any) -> Any:
         return array
     if array.ndim > len(shape) + 1 and _fits(shape, array.shape[array.ndim - len(shape) :]) and len(array) == 1:
         return _frames(variable, array[0])
+    if has_sequences(variable) and shape == (1,) and array.ndim == 1:
+        return array[:, None]
     size = int(np.prod(shape)) if all(dim >= 0 for dim in shape) else -1
     if array.size == size and array.ndim < len(shape):
         return array.reshape(1, *shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -55,7 +55,9 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
     """Return the core's class of a function: it gives the user what he is told of in the docs, by variable."""
     variables, declared = list(primitive.inputs), list(primitive.outputs)
     framed, steps = any(each._axes for each in variables), any(map(has_sequences, variables))
-    rows = {0: "minibatch", 1: "sequence"} if steps else {0: "minibatch"} if framed else {}
+    rows: dict[int, Literal["sequence", "minibatch"]] = (
+        {0: "minibatch", 1: "sequence"} if steps else {0: "minibatch"} if framed else {}
+    )
     spread = {each for each in variables if steps and len(each._axes or ()) == 1}
 
     class _Written(Bridge):
