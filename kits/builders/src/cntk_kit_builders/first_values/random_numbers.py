@@ -110,7 +110,8 @@ class RandomStream:
         """Return the next numbers of a normal distribution; an odd one leaves one out, as there."""
         real = np.dtype(dtype).type
         found = self._draw(count + count % 2, dtype, _ziggurat(np.dtype(dtype).char).located)
-        found = found[:count] * real(deviation)
+        found = found[:count]
+        found *= real(deviation)
         found += real(mean)
         return found
 
