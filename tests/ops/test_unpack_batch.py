@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,16 +22,18 @@ from cntk_core.ops.language.shapes import Longest, longest_axes, samples_axis, s
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_engines.step_program import StepProgram
 from cntk_testing.examples import examples
 from cntk_testing.gradients import check_gradients
-from cntk_testing.reference import ReferenceEngine, ReferenceProgram
+from cntk_testing.reference import ReferenceEngine
 
 TABLE = core_ops()
 DIM = 3
 
 
-def add(network: Network, name: str, op: str, *inputs: Node, **attributes) -> Node:
+def add(network: Network, name: str, op: str, *inputs: Node, **attributes: Any) -> Node:
     found = TABLE.find("ndl", op)
+    assert found is not None
     return network.add(Node(name, found, inputs=list(inputs), attributes=found.attributes(**attributes)))
 
 
@@ -52,7 +55,7 @@ def sequences(lengths: Sequence[int]) -> Minibatch:
     return Minibatch({"x": StreamData(np.array(rows, float).reshape(-1, DIM), layout)}, layout.frames)
 
 
-def program(network: Network, *names: str) -> ReferenceProgram:
+def program(network: Network, *names: str) -> StepProgram:
     network.infer()
     plan = make_plan(network, [network[name] for name in names])
     return ReferenceEngine().compile(plan, ParameterStore(network.parameters, network.dtype))
