@@ -1,0 +1,448 @@
+"""Nodes of other programs' graphs, one or a few at a time: what is read computes what onnxruntime computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import onnx
+import pytest
+from cntk_model_onnx.check import session_of
+from judge import gap, load, values
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from cntk_core.api import UnsupportedError
+
+SAMPLES = 2
+node = helper.make_node
+
+
+def number(values: Any) -> NDArray[np.float32]:
+    return np.asarray(values, np.float32)
+
+
+def whole(*values: Any) -> NDArray[np.int64]:
+    return np.asarray(values, np.int64)
+
+
+def same(values: Any) -> NDArray[np.int64]:
+    """The same whole numbers for all samples."""
+    return np.stack([whole(*values)] * SAMPLES)
+
+
+def some(*shape: int) -> NDArray[np.float32]:
+    """Numbers without a pattern, of which none recurs."""
+    return number(np.random.default_rng(5).permutation(int(np.prod(shape))).reshape(shape)) / 4 - 1
+
+
+@attrs.frozen
+class Graph:
+    """Nodes from ``x``, samples first, to ``y``.
+
+    Attributes:
+        nodes: in order.
+        shape: of a sample of ``x``.
+        more: constants by name.
+        opset: version of the operators.
+        x: values of all samples; by default some.
+        samples: the size of the first axis, where the file says it.
+    """
+
+    nodes: list[Any]
+    shape: tuple[int, ...]
+    more: dict[str, Any] = attrs.field(factory=dict)
+    opset: int = attrs.field(default=20, kw_only=True)
+    x: Any = attrs.field(default=None, kw_only=True)
+    samples: Any = attrs.field(default="N", kw_only=True)
+
+    def save(self, path: Path) -> Path:
+        tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in self.more.items()]
+        inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [self.samples, *self.shape])]
+        outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+        made = helper.make_graph(self.nodes, "g", inputs, outputs, tensors)
+        versions = [helper.make_opsetid("", self.opset)]
+        onnx.save(helper.make_model(made, opset_imports=versions, ir_version=9), path)
+        return path
+
+
+def one(kind: str, shape: tuple[int, ...], *more: Any, opset: int = 20, x: Any = None, samples: Any = "N", **settings: Any) -> Graph:
+    """A graph of one node, whose other inputs are constants; None leaves one out."""
+    named = {f"c{place}": each for place, each in enumerate(more) if each is not None}
+    inputs = ["x", *(f"c{place}" if each is not None else "" for place, each in enumerate(more))]
+    return Graph([node(kind, inputs, ["y"], **settings)], shape, named, opset=opset, x=x, samples=samples)
+
+
+def turned(kind: str, shape: tuple[int, ...], constant: Any, x: Any = None) -> Graph:
+    """A graph of one node of which the constant is the first input."""
+    return Graph([node(kind, ["c", "x"], ["y"])], shape, {"c": constant}, x=x)
+
+
+def rounding(nodes: list[Any], more: dict[str, Any], row: list[float]) -> Graph:
+    """A graph of whole numbers ``i``, which are those of ``x``, and ``q``."""
+    casts = node("Cast", ["x"], ["i"], to=TensorProto.INT64), node("Cast", ["q"], ["y"], to=TensorProto.FLOAT)
+    return Graph([casts[0], *nodes, casts[1]], (len(row),), more, x=[row])
+
+
+def truths(nodes: list[Any]) -> Graph:
+    """A graph of truth values ``a`` and ``b``, which differ, and ``t``."""
+    sides = [node("Greater", ["x", "low"], ["a"]), node("Less", ["x", "high"], ["b"])]
+    row = [-2.0, -0.5, 0.5, 2.0]
+    more = {"low": number([-1, 1, -1, 1]), "high": number([-1, -1, 1, 1])}
+    return Graph([*sides, *nodes, node("Cast", ["t"], ["y"], to=TensorProto.FLOAT)], (4,), more, x=[row])
+
+
+def agrees(graph: Graph, folder: Path) -> None:
+    """Make sure that a graph is read, and gives what onnxruntime gives."""
+    path = graph.save(folder / "net.onnx")
+    x = some(SAMPLES, *graph.shape) if graph.x is None else number(graph.x)
+    (wanted,) = session_of(path).run(None, {"x": x})
+    found = np.asarray(values(load(path), {"x": x}, ["y"])["y"])
+    assert found.size == wanted.size
+    assert gap(found.reshape(wanted.shape), wanted) < 1e-5 * max(1.0, float(np.abs(wanted).max()))
+
+
+def refusal(graph: Graph, folder: Path) -> str:
+    """What is said of a node that cannot be read."""
+    with pytest.raises(UnsupportedError) as caught:
+        load(graph.save(folder / "net.onnx"))
+    return str(caught.value).partition(f"{graph.nodes[-1].op_type} 'n': ")[2]
+
+
+PRODUCTS = {
+    "a matrix behind": one("MatMul", (3, 4), some(4, 2)),
+    "a matrix before": turned("MatMul", (3, 4), some(2, 3)),
+    "matrices behind": one("MatMul", (2, 3, 4), some(1, 2, 4, 5)),
+    "matrices before": turned("MatMul", (2, 3, 4), some(1, 2, 5, 3)),
+    "one of them for all": one("MatMul", (2, 3, 4), some(1, 1, 4, 5)),
+    "of fewer axes": one("MatMul", (2, 3, 4), some(2, 4, 5)),
+    "a vector behind": one("MatMul", (3, 4), some(4)),
+    "a vector before": turned("MatMul", (3, 4), some(3)),
+    "with itself": Graph([node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["y"])], (2, 3)),
+    "general": one("Gemm", (3,), some(3, 4), some(4)),
+    "general, turned and scaled": one("Gemm", (3,), some(4, 3), some(1, 4), transB=1, alpha=0.5, beta=2.0),
+    "general, without the sum": one("Gemm", (3,), some(3, 4), some(4), beta=0.0),
+    "general, the other way": Graph(
+        [
+            node("Transpose", ["x"], ["t"], perm=[1, 0]),
+            node("Gemm", ["t", "w"], ["y"], transA=1),
+        ],
+        (3,),
+        {"w": some(3, 4)},
+    ),
+}
+
+BORDERS = {
+    "all axes": one("Pad", (3, 2), whole(0, 1, 0, 0, 2, 1)),
+    "a number": one("Pad", (3, 2), whole(0, 1, 0, 0, 2, 1), number(7.5)),
+    "some axes": one("Pad", (3, 2), whole(1, 2), number(0), whole(2)),
+    "axes from the end": one("Pad", (3, 2), whole(1, 0, 2, 3), None, whole(-1, -2)),
+    "cut": one("Pad", (5, 4), whole(0, -1, 2, 0, -2, -1)),
+    "cut before": one("Pad", (5,), whole(0, -2, 0, 0)),
+    "cut behind": one("Pad", (5,), whole(0, 0, 0, -2)),
+    "reflected": one("Pad", (4, 3), whole(0, 2, 1, 0, 1, 2), mode="reflect"),
+    "the edge": one("Pad", (3, 2), whole(0, 2, 1, 0, 1, 2), mode="edge"),
+    "around": one("Pad", (3, 2), whole(0, 2, 1, 0, 1, 0), mode="wrap"),
+    "as an attribute": one("Pad", (3, 2), opset=10, pads=[0, 1, 0, 0, 2, 1], value=2.0),
+}
+
+ORDERED = {
+    "largest": Graph([node("TopK", ["x", "k"], ["y", "other"])], (6,), {"k": whole(2)}),
+    "smallest": Graph([node("TopK", ["x", "k"], ["y", "other"], largest=0)], (6,), {"k": whole(2)}),
+    "along an axis": Graph([node("TopK", ["x", "k"], ["y", "other"], axis=1)], (6, 2), {"k": whole(3)}),
+    "their places": Graph(
+        [
+            node("TopK", ["x", "k"], ["other", "i"], largest=0, axis=1),
+            node("Cast", ["i"], ["y"], to=TensorProto.FLOAT),
+        ],
+        (6, 2),
+        {"k": whole(3)},
+    ),
+    "as an attribute": Graph([node("TopK", ["x"], ["y", "other"], k=2)], (6,), opset=9),
+}
+
+BLOCKS = {
+    "depth": one("DepthToSpace", (8, 2, 3), blocksize=2),
+    "depth by columns": one("DepthToSpace", (8, 2, 3), blocksize=2, mode="CRD"),
+    "space": one("SpaceToDepth", (2, 4, 6), blocksize=2),
+}
+
+SHAPES = {
+    "reshaped": one("Reshape", (3, 4), whole(-1, 2, 6)),
+    "zeros stand for the old sizes": one("Reshape", (3, 4, 2), whole(0, 0, -1)),
+    "flat": one("Flatten", (3, 4)),
+    "flat from the end": one("Flatten", (3, 4), axis=-2),
+    "of more axes": one("Unsqueeze", (3, 4), whole(1, -1)),
+    "of fewer": one("Squeeze", (1, 4, 1), whole(1)),
+    "of fewer from the end": one("Squeeze", (1, 4, 1), whole(-1)),
+    "as an attribute": one("Squeeze", (1, 4), opset=11, axes=[1]),
+    "more as an attribute": one("Unsqueeze", (4,), opset=11, axes=[1, 3]),
+    "in another order": one("Transpose", (2, 3, 4), perm=[0, 3, 1, 2]),
+    "there and back": Graph(
+        [node("Transpose", ["x"], ["t"]), node("Mul", ["t", "w"], ["m"]), node("Transpose", ["m"], ["y"])],
+        (2, 3),
+        {"w": some(3, 2, 1)},
+    ),
+    "samples and heads together": Graph(
+        [
+            node("Reshape", ["x", "folded"], ["f"]),
+            node("Mul", ["f", "w"], ["m"]),
+            node("Reshape", ["m", "apart"], ["y"]),
+        ],
+        (2, 3),
+        {"folded": whole(-1, 3), "apart": whole(-1, 2, 3), "w": some(3)},
+    ),
+}
+
+PARTS = {
+    "a range": one("Slice", (6, 3), whole(1), whole(4), whole(1)),
+    "from the end": one("Slice", (6, 3), whole(-4), whole(-1), whole(-2)),
+    "steps": one("Slice", (7, 3), whole(1), whole(7), whole(1), whole(2)),
+    "steps back": one("Slice", (7, 3), whole(-1), whole(-8), whole(1), whole(-3)),
+    "all samples": one("Slice", (6, 3), whole(0, 1), whole(2**63 - 1, 3)),
+    "as an attribute": one("Slice", (6, 3), opset=9, starts=[1, 0], ends=[5, 2], axes=[1, 2]),
+    "even parts": Graph([node("Split", ["x"], ["a", "y"], axis=1, num_outputs=2)], (6, 2)),
+    "uneven parts": Graph([node("Split", ["x"], ["a", "b", "y"], axis=-2, num_outputs=3)], (7, 2)),
+    "parts of lengths": Graph([node("Split", ["x", "c"], ["a", "y"], axis=1)], (6, 2), {"c": whole(2, 4)}),
+    "parts as an attribute": Graph([node("Split", ["x"], ["a", "y"], axis=1, split=[2, 4])], (6, 2), opset=11),
+    "elements": one("Gather", (5, 2), whole(3, -1, 0), axis=1),
+    "an element": one("Gather", (5, 2), np.asarray(-2), axis=1),
+    "of a table": Graph(
+        [node("Cast", ["x"], ["i"], to=TensorProto.INT64), node("Gather", ["t", "i"], ["y"])],
+        (3,),
+        {"t": some(6, 2)},
+        x=[[0, 5, 2], [1, 3, 4]],
+    ),
+    "some of all": one("Compress", (5, 2), np.asarray([True, False, True, True, False]), axis=1),
+    "joined": one("Concat", (3, 2), some(1, 4, 2), axis=1, x=some(1, 3, 2)),
+    "joined with itself": Graph([node("Concat", ["x", "x"], ["y"], axis=-1)], (3, 2)),
+    "repeated": one("Tile", (3, 2), whole(1, 2, 3)),
+    "spread": one("Expand", (1, 3), whole(1, 4, 3)),
+    "spread to the left": Graph(
+        [node("Expand", ["x", "c"], ["e"]), node("Transpose", ["e"], ["y"], perm=[1, 0, 2])], (3,), {"c": whole(4, 1, 3)}
+    ),
+    "above the diagonal": one("Trilu", (3, 4), np.asarray(1, np.int64)),
+    "below the diagonal": one("Trilu", (3, 4), upper=0),
+}
+
+PLACES = {
+    "elements": one("GatherElements", (3, 4), same([[0, -1, 2, 1], [2, 2, 0, 1]]), axis=1, samples=SAMPLES),
+    "elements of a part": one("GatherElements", (3, 4), same([[0], [-1]]), axis=1, samples=SAMPLES),
+    "elements of a row": one("GatherElements", (3, 4), same([[3, 0]]), axis=-1, samples=SAMPLES),
+    "put": one("ScatterElements", (4,), same([1, -1]), some(2, 2), axis=1, samples=SAMPLES),
+    **{
+        how: one("ScatterElements", (4,), same([1, -1]), some(2, 2), axis=1, samples=SAMPLES, reduction=how)
+        for how in ("add", "mul", "max", "min")
+    },
+    "by tuples": one("GatherND", (3, 2), whole([0, 2], [1, -1], [0, 0]), samples=SAMPLES),
+    "by tuples in each row": Graph(
+        [
+            node("Transpose", ["x"], ["t"], perm=[1, 2, 0]),
+            node("GatherND", ["t", "c"], ["p"], batch_dims=1),
+            node("Transpose", ["p"], ["y"], perm=[2, 0, 1]),
+        ],
+        (3, 2),
+        {"c": whole([[1]], [[0]], [[-1]])},
+    ),
+}
+
+REDUCTIONS = {
+    **{
+        kind: one(f"Reduce{kind}", (3, 4), whole(1), opset=20, x=np.abs(some(2, 3, 4)) + 0.5)
+        for kind in ("Sum", "Mean", "Max", "Min", "Prod", "LogSumExp", "L1", "L2", "SumSquare", "LogSum")
+    },
+    "of negative numbers": one("ReduceL1", (3, 4), whole(1)),
+    "of two axes": one("ReduceSum", (3, 4), whole(1, -1), keepdims=0),
+    "without the axis": one("ReduceMean", (3, 4), whole(-1), keepdims=0),
+    "none": one("ReduceSum", (3, 4), whole(), noop_with_empty_axes=1),
+    "as an attribute": one("ReduceMax", (3, 4), opset=11, axes=[2], keepdims=0),
+    **{
+        f"{kind} {last}{kept}": Graph(
+            [
+                node(kind, ["x"], ["i"], axis=1, select_last_index=last, keepdims=kept),
+                node("Cast", ["i"], ["y"], to=TensorProto.FLOAT),
+            ],
+            (5, 2),
+            x=np.round(some(2, 5, 2) / 2),
+        )
+        for kind in ("ArgMax", "ArgMin")
+        for last in (0, 1)
+        for kept in (0, 1)
+    },
+    **{kind: one(kind, (3, 4), axis=1) for kind in ("Softmax", "LogSoftmax", "Hardmax")},
+    **{f"{kind} of the last": one(kind, (4,)) for kind in ("Softmax", "LogSoftmax", "Hardmax")},
+    "old softmax": one("Softmax", (4,), opset=11),
+}
+
+MATRICES = {
+    "sums": one("CumSum", (4, 2), np.asarray(1, np.int64)),
+    "sums from the end": one("CumSum", (4, 2), np.asarray(-2, np.int64), reverse=1),
+    "sums before": one("CumSum", (4, 2), np.asarray(2, np.int64), exclusive=1),
+    "sums behind": one("CumSum", (4, 2), np.asarray(1, np.int64), exclusive=1, reverse=1),
+    "norm of one": one("LpNormalization", (4, 3), p=1, axis=1),
+    "norm of two": one("LpNormalization", (4, 3)),
+}
+
+WINDOWS = {
+    "convolution": one("Conv", (2, 5, 6), some(3, 2, 3, 2), some(3)),
+    "strides, gaps and borders": one(
+        "Conv", (2, 7, 8), some(3, 2, 3, 2), strides=[2, 1], dilations=[1, 2], pads=[1, 0, 2, 1]
+    ),
+    "groups": one("Conv", (4, 5), some(6, 2, 3), group=2),
+    "alike": one("Conv", (2, 5, 6), some(3, 2, 2, 2), auto_pad="SAME_UPPER", strides=[2, 2]),
+    "alike before": one("Conv", (2, 5, 6), some(3, 2, 2, 2), auto_pad="SAME_LOWER"),
+    "transposed": one("ConvTranspose", (2, 3, 4), some(2, 3, 3, 2), some(3), strides=[2, 1], pads=[1, 0, 0, 1]),
+    "transposed with more": one(
+        "ConvTranspose", (2, 3, 4), some(2, 3, 3, 3), strides=[2, 3], output_padding=[1, 2], pads=[0, 1, 0, 1]
+    ),
+    "the largest": one("MaxPool", (2, 5, 6), kernel_shape=[2, 3], strides=[2, 2]),
+    "the largest to the end": one("MaxPool", (2, 5, 6), kernel_shape=[2, 3], strides=[2, 2], ceil_mode=1),
+    "the largest with borders": one("MaxPool", (2, 5), kernel_shape=[3], pads=[1, 1], x=-np.abs(some(2, 2, 5)) - 1),
+    "the largest with gaps": one("MaxPool", (2, 7), kernel_shape=[3], dilations=[2], strides=[2], pads=[1, 1]),
+    "means": one("AveragePool", (2, 5, 6), kernel_shape=[2, 3], strides=[2, 2]),
+    "means with borders": one("AveragePool", (2, 5), kernel_shape=[3], pads=[1, 1]),
+    "means of borders": one("AveragePool", (2, 5), kernel_shape=[3], pads=[1, 1], count_include_pad=1),
+    "means to the end": one("AveragePool", (2, 6), kernel_shape=[3], strides=[2], ceil_mode=1),
+    "means with gaps": one("AveragePool", (2, 7), kernel_shape=[3], dilations=[2], pads=[1, 2]),
+    "means of borders with gaps": one(
+        "AveragePool", (2, 7), kernel_shape=[3], dilations=[2], pads=[1, 2], count_include_pad=1
+    ),
+    "all means": one("GlobalAveragePool", (2, 5, 6)),
+    "all largest": one("GlobalMaxPool", (2, 5, 6)),
+}
+
+NORMALIZED = {
+    "by training": one(
+        "BatchNormalization", (3, 4), some(3), some(3) + 9, some(3) - 2, np.abs(some(3)) + 0.1, epsilon=0.01
+    ),
+    "layers": one("LayerNormalization", (3, 4), some(4), some(4) + 9, epsilon=0.01),
+    "layers of two axes": one("LayerNormalization", (3, 4), some(3, 4), axis=1),
+    "each picture": one("InstanceNormalization", (3, 4, 2), some(3), some(3) + 9, epsilon=0.01),
+    "neighbours": one("LRN", (7, 2, 2), size=3, alpha=0.3, beta=0.6, bias=1.5),
+}
+
+ELEMENTS = {
+    "quotients": one("Div", (5,), some(5) * 3 + 0.1),
+    "quotients of a constant": turned("Div", (5,), number([1, -2, 3, 4, 5]), x=some(2, 5) * 3 + 0.1),
+    "whole quotients": rounding([node("Div", ["i", "w"], ["q"])], {"w": whole(2, -3, 3, -2, 4)}, [-7, -7, 7, 7, -8]),
+    "whole quotients by the data": rounding([node("Div", ["w", "i"], ["q"])], {"w": whole(7)}, [2, -2, 3, -3, 8]),
+    "remainders": rounding([node("Mod", ["i", "w"], ["q"])], {"w": whole(3, -3, 3, -3, 3)}, [7, 7, -7, -7, 6]),
+    "remainders with a sign": one("Mod", (4,), number([3, -3, 3, -3]), fmod=1, x=[[7.5, 7.5, -7.5, -7.5]] * 2),
+    "the least": one("Min", (4,), some(4), some(4)[::-1].copy()),
+    "the most": one("Max", (4,), some(4), some(4)[::-1].copy()),
+    "the sum": one("Sum", (4,), some(4), some(4)),
+    "the mean": one("Mean", (4,), some(4), some(4)),
+    "truths": truths([node("And", ["a", "b"], ["t"])]),
+    "either": truths([node("Or", ["a", "b"], ["t"])]),
+    "one of two": truths([node("Xor", ["a", "b"], ["t"])]),
+    "not": truths([node("Not", ["a"], ["t"])]),
+    "chosen": Graph([node("Less", ["x", "z"], ["t"]), node("Where", ["t", "z", "x"], ["y"])], (4,), {"z": number(0.3)}),
+    "cut to whole numbers": rounding([node("Identity", ["i"], ["q"])], {}, [-1.7, 1.7, -0.2, 2.0, -3.0]),
+    "rounded": one("Round", (7,), x=[[-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.6]]),
+    "rounded up": one("Ceil", (5,), x=[[-1.5, -1, 0, 0.2, 2]]),
+    "the sign": one("Sign", (5,), x=[[-1.5, -0.1, 0, 0.2, 2]]),
+    "within limits": one("Clip", (6,), number(-0.5), number(0.75)),
+    "above a limit": one("Clip", (6,), number(-0.5)),
+    "below a limit": one("Clip", (6,), None, number(0.5)),
+    "limits that cross": one("Clip", (6,), number(0.5), number(-0.5)),
+    "limits as attributes": one("Clip", (6,), opset=6, min=-0.5, max=0.75),
+    "quantized": Graph(
+        [
+            node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=1),
+            node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=1),
+        ],
+        (2, 3),
+        {"s": number([0.3, 0.7]), "z": np.asarray([3, 130], np.uint8)},
+    ),
+    **{
+        kind: one(kind, (6,), **more)
+        for kind, more in {
+            "Elu": {"alpha": 0.7},
+            "LeakyRelu": {"alpha": 0.3},
+            "HardSigmoid": {"alpha": 0.4, "beta": 0.3},
+            "Selu": {"alpha": 1.5, "gamma": 0.9},
+            "HardSwish": {},
+            "Mish": {},
+            "Gelu": {"approximate": "tanh"},
+        }.items()
+    },
+    **{f"{kind} as it is": one(kind, (6,)) for kind in ("Elu", "LeakyRelu", "HardSigmoid", "Selu", "Gelu")},
+    "slopes": one("PRelu", (3, 2), some(3, 1)),
+}
+
+SUMS = {
+    "products of matrices": one("Einsum", (3, 4), some(4, 5), equation="nij,jk->nik"),
+    "one axis for all": one("Einsum", (3, 4), some(3), equation="nij,i->nj"),
+    "axes without names": one("Einsum", (2, 3, 4), some(4, 5), equation="...ij,jk->...ik"),
+    "in another order": one("Einsum", (3, 4), equation="nij->nji"),
+    "of one": one("Einsum", (3, 4), equation="nij->nj"),
+    "without an arrow": one("Einsum", (3,), some(3, 4), equation="bi,ic"),
+    "heads": Graph([node("Einsum", ["x", "x"], ["y"], equation="nhqd,nhkd->nhqk")], (2, 3, 4)),
+    "of three": one("Einsum", (3,), some(3, 4), some(4, 2), equation="ni,ij,jk->nk"),
+}
+
+
+def recurrent(kind: str, gates: int, *, both: bool = False, **settings: Any) -> Graph:
+    """Sequences of four steps, and what comes of each; the file has steps first."""
+    ways = 2 if both else 1
+    more = {"w": some(ways, gates * 3, 2) / 9, "r": some(ways, gates * 3, 3) / 9, "b": some(ways, gates * 6) / 9}
+    given = {**settings, "direction": "bidirectional"} if both else settings
+    return Graph(
+        [
+            node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]),
+            node(kind, ["steps", "w", "r", "b"], ["all", "last"], hidden_size=3, **given),
+            node("Transpose", ["all"], ["of_samples"], perm=[2, 0, 1, 3]),
+            node("Reshape", ["of_samples", "flat"], ["first"]),
+            node("Transpose", ["last"], ["of_last"], perm=[1, 0, 2]),
+            node("Reshape", ["of_last", "flat"], ["second"]),
+            node("Concat", ["first", "second"], ["y"], axis=1),
+        ],
+        (4, 2),
+        {**more, "flat": whole(0, -1)},
+    )
+
+
+RECURRENT = {
+    "LSTM": recurrent("LSTM", 4),
+    "LSTM both ways": recurrent("LSTM", 4, both=True),
+    "LSTM backward": recurrent("LSTM", 4, direction="reverse"),
+    "GRU": recurrent("GRU", 3, linear_before_reset=1),
+    "GRU both ways": recurrent("GRU", 3, both=True, linear_before_reset=1),
+    "GRU of another kind": recurrent("GRU", 3),
+    "RNN": recurrent("RNN", 1),
+    "RNN with rectifiers": recurrent("RNN", 1, activations=["Relu"]),
+}
+
+KINDS = {
+    "products": PRODUCTS,
+    "borders": BORDERS,
+    "ordered": ORDERED,
+    "blocks": BLOCKS,
+    "shapes": SHAPES,
+    "parts": PARTS,
+    "places": PLACES,
+    "reductions": REDUCTIONS,
+    "matrices": MATRICES,
+    "windows": WINDOWS,
+    "normalized": NORMALIZED,
+    "elements": ELEMENTS,
+    "sums": SUMS,
+    "recurrent": RECURRENT,
+}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [pytest.param(graph, id=f"{kind}: {name}") for kind, graphs in KINDS.items() for name, graph in graphs.items()],
+)
+def test_what_is_read_computes_the_same(graph: Graph, tmp_path: Path) -> None:
+    agrees(graph, tmp_path)
+
+
+def test_old_borders(tmp_path: Path) -> None:
+    graph = one("Pad", (3, 2), opset=1, paddings=[0, 1, 0, 0, 2, 1], value=2.0)
+    x = some(SAMPLES, 3, 2)
+    found = values(load(graph.save(tmp_path / "net.onnx")), {"x": x}, ["y"])["y"]
+    np.testing.assert_array_equal(found, np.pad(x, ((0, 0), (1, 2), (0, 1)), constant_values=2.0))
