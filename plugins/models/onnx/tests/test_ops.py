@@ -16,9 +16,9 @@ from op_table import LEAVES, PAGE, with_table
 
 from cntk_core.api import CntkError, core_ops
 from cntk_core.api.training import Model
+from cntk_testing.networks import Sketch
 from cntk_testing.op_cases import FRAMES, ExampleCase
 from cntk_testing.op_examples import EXAMPLES
-from cntk_testing.networks import Sketch
 from cntk_testing.op_networks import cases_together, network_of
 from cntk_testing.reference import ReferenceEngine
 

@@ -68,7 +68,9 @@ class Graph:
         return path
 
 
-def one(kind: str, shape: tuple[int, ...], *more: Any, opset: int = 20, x: Any = None, samples: Any = "N", **settings: Any) -> Graph:
+def one(
+    kind: str, shape: tuple[int, ...], *more: Any, opset: int = 20, x: Any = None, samples: Any = "N", **settings: Any
+) -> Graph:
     """A graph of one node, whose other inputs are constants; None leaves one out."""
     named = {f"c{place}": each for place, each in enumerate(more) if each is not None}
     inputs = ["x", *(f"c{place}" if each is not None else "" for place, each in enumerate(more))]
@@ -221,7 +223,9 @@ PARTS = {
     "repeated": one("Tile", (3, 2), whole(1, 2, 3)),
     "spread": one("Expand", (1, 3), whole(1, 4, 3)),
     "spread to the left": Graph(
-        [node("Expand", ["x", "c"], ["e"]), node("Transpose", ["e"], ["y"], perm=[1, 0, 2])], (3,), {"c": whole(4, 1, 3)}
+        [node("Expand", ["x", "c"], ["e"]), node("Transpose", ["e"], ["y"], perm=[1, 0, 2])],
+        (3,),
+        {"c": whole(4, 1, 3)},
     ),
     "above the diagonal": one("Trilu", (3, 4), np.asarray(1, np.int64)),
     "below the diagonal": one("Trilu", (3, 4), upper=0),
@@ -384,15 +388,28 @@ SUMS = {
 }
 
 
-def recurrent(kind: str, gates: int, *, both: bool = False, **settings: Any) -> Graph:
-    """Sequences of four steps, and what comes of each; the file has steps first."""
+def recurrent(
+    kind: str, gates: int, *, both: bool = False, first: float | None = None, lengths: Any = None, **settings: Any
+) -> Graph:
+    """Sequences of four steps, and what comes of each; the file has steps first.
+
+    Args:
+        kind: of cell.
+        gates: how many it has.
+        both: directions.
+        first: all of the first state, for two samples; None does not give one.
+        lengths: of the two sequences.
+    """
     ways = 2 if both else 1
     more = {"w": some(ways, gates * 3, 2) / 9, "r": some(ways, gates * 3, 3) / 9, "b": some(ways, gates * 6) / 9}
     given = {**settings, "direction": "bidirectional"} if both else settings
+    more |= {} if first is None else {"h": np.full((ways, SAMPLES, 3), first, np.float32)}
+    more |= {} if lengths is None else {"n": np.asarray(lengths, np.int32)}
+    names = ["steps", "w", "r", "b", *[name if name in more else "" for name in ("n", "h")]]
     return Graph(
         [
             node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]),
-            node(kind, ["steps", "w", "r", "b"], ["all", "last"], hidden_size=3, **given),
+            node(kind, names, ["all", "last"], hidden_size=3, **given),
             node("Transpose", ["all"], ["of_samples"], perm=[2, 0, 1, 3]),
             node("Reshape", ["of_samples", "flat"], ["first"]),
             node("Transpose", ["last"], ["of_last"], perm=[1, 0, 2]),
@@ -401,6 +418,7 @@ def recurrent(kind: str, gates: int, *, both: bool = False, **settings: Any) -> 
         ],
         (4, 2),
         {**more, "flat": whole(0, -1)},
+        samples="N" if first is None and lengths is None else SAMPLES,
     )
 
 
@@ -412,8 +430,51 @@ RECURRENT = {
     "GRU both ways": recurrent("GRU", 3, both=True, linear_before_reset=1),
     "GRU of another kind": recurrent("GRU", 3),
     "RNN": recurrent("RNN", 1),
+    **{f"{kind} from 0": recurrent(kind, gates, first=0.0) for kind, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))},
+    **{f"{kind} from 0.5": recurrent(kind, gates, first=0.5) for kind, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))},
+    "LSTM of all steps": recurrent("LSTM", 4, lengths=[4, 4]),
     "RNN with rectifiers": recurrent("RNN", 1, activations=["Relu"]),
 }
+
+
+def resized(shape: tuple[int, ...], scales: list[float], **settings: Any) -> Graph:
+    return one("Resize", shape, None, number([1, *scales]), **settings)
+
+
+RESIZED = {
+    "twice as large": resized((2, 3, 4), [1, 2, 2]),
+    "larger": resized((2, 3, 4), [1, 1.5, 2.25]),
+    "smaller": resized((2, 5, 6), [1, 0.6, 0.5]),
+    "channels too": resized((2, 3), [2, 1]),
+    **{
+        f"{rounding}, {places}": resized(
+            (7,), [1.6], nearest_mode=rounding, coordinate_transformation_mode=places
+        )
+        for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+        for places in ("half_pixel", "asymmetric", "align_corners")
+    },
+    "twice, rounded down": resized((3,), [2], nearest_mode="floor", coordinate_transformation_mode="asymmetric"),
+    **{
+        f"linear, {places}": resized((2, 4, 5), [1, 1.5, 0.6], mode="linear", coordinate_transformation_mode=places)
+        for places in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
+    },
+    "one of many": resized((2, 4), [1, 0.25], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
+    "cubic": resized((1, 5, 6), [1, 1.6, 0.5], mode="cubic"),
+    "cubic of another kind": resized((1, 5, 6), [1, 1.6, 1.5], mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1),
+    "a part": one(
+        "Resize", (1, 5, 6), number([0, 0, 0.2, 0.1, 1, 1, 0.7, 0.8]), number([1, 1, 0.8, 1.5]), mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+    ),
+    "sizes": one("Resize", (1, 4, 5), None, None, whole(SAMPLES, 1, 6, 3), mode="linear", samples=SAMPLES),
+    "not larger": one(
+        "Resize", (1, 4, 6), None, None, whole(8, 9), axes=[2, 3], keep_aspect_ratio_policy="not_larger",
+    ),
+    "not smaller": one(
+        "Resize", (1, 4, 6), None, None, whole(8, 9), axes=[2, 3], keep_aspect_ratio_policy="not_smaller",
+    ),
+    "before": one("Upsample", (1, 2, 3), number([1, 1, 2, 3]), opset=9),
+    "linear before": one("Upsample", (1, 2, 3), number([1, 1, 2, 3]), opset=9, mode="linear"),
+}  # fmt: skip
 
 KINDS = {
     "products": PRODUCTS,
@@ -430,6 +491,7 @@ KINDS = {
     "elements": ELEMENTS,
     "sums": SUMS,
     "recurrent": RECURRENT,
+    "resized": RESIZED,
 }
 
 
