@@ -44,6 +44,7 @@ class Wrapped(ModelFormat):
         path.write_bytes(b"WRAPPED" + path.read_bytes())
 '''
 WHEEL = {"cntk.model_formats": {"wrapped": "my_format:Wrapped"}}
+READ_ONLY = FORMAT[: FORMAT.index("    def save")]
 
 
 @pytest.fixture(autouse=True)
@@ -134,11 +135,12 @@ def test_a_broken_format_does_not_keep_others_from_reading(install):
     ("arguments", "message"),
     [
         (["-o", "x", "--format", "wraped"], "no model format named 'wraped'; did you mean 'wrapped'?"),
-        (["-o", "x", "--format", "CNTK-1"], "models in the format of Cntk1Format are read, not written"),
+        (["-o", "x", "--format", "sealed"], "models in the format of Wrapped are read, not written"),
     ],
 )
 def test_formats_that_do_not_write(arguments, message, install, capsys):
     install("my-format", WHEEL, FORMAT)
+    install("sealed", {"cntk.model_formats": {"sealed": "sealed:Wrapped"}}, READ_ONLY)
     assert main(["convert", "m.dnn", *arguments]) == 1
     assert capsys.readouterr().err.splitlines()[0] == f"error: {message}"
     assert not Path("x").exists()

@@ -22,6 +22,7 @@ SETTINGS = {
     "momentumPerSample": "0.99",
     "momentumPerMB": "0.5",
     "momentumAsTimeConstant": "100",
+    "truncated": "true",
     "minLearningRatePerSample": "1e-5",
     "keepCheckPointFiles": "true",
     "saveBestModelPerCriterion": "true",

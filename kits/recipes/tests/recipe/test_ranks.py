@@ -392,8 +392,10 @@ def test_a_report_of_a_rank_that_is_gone_is_better_than_none(launched, capfd):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_ranks_are_told_when_the_launcher_is(launched, capfd, number):
+def test_ranks_are_told_when_the_launcher_is(launched, capfd, request, number):
     """The rank, not its launcher, gets the signal, and has time to save."""
+    before = signal.signal(number, signal.SIG_DFL)  # what is ignored, as under nohup, would be by the ranks, too
+    request.addfinalizer(lambda: signal.signal(number, before))
     program = (
         GONE.replace("time.sleep(60)", "signal.pause()").replace("import time", "import signal, time")
         + f"signal.signal({int(number)}, lambda *_: None)\n"

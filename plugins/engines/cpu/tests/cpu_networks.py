@@ -116,6 +116,7 @@ def compile_on(engine: Any, plan: Plan, rule: UpdateRule | None = None, dtype: A
     first = {parameter: np.array(parameter.value) for parameter in parameters}
     store = ParameterStore(parameters, dtype)
     for parameter, value in first.items():
+        parameter.collect = None  # it leaves this store, which keeps its own
         parameter.value = value  # the next store starts from the same values
     return store, engine.compile(plan, store, rule, seed=seed)
 

@@ -275,10 +275,11 @@ def _pooling_by(windows_of: Callable[[Node], Pool]) -> tuple[Forward, Gradient]:
     def forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
         geometry, average, include_pad = windows_of(node)
         rows = samples(inputs[0], bool(node.inputs[0].framed))
-        size = elements(node.known_shape)  # less than all windows in the layout HWC
 
         def shaped(found: Array) -> Array:
-            return found.reshape(rows.shape[0], -1)[:, :size].reshape(trace.shape(node))
+            if is_legacy(node.attributes.image_layout):  # less than all windows
+                found = found.reshape(rows.shape[0], -1)[:, : elements(node.known_shape)]
+            return found.reshape(trace.shape(node))
 
         if not average:
             return shaped(largest(geometry, rows))
