@@ -447,8 +447,7 @@ RESIZED = {
     "smaller": resized((2, 5, 6), [1, 0.6, 0.5]),
     "channels too": resized((2, 3), [2, 1]),
     **{
-        f"{rounding}, {places}": resized(
-            (7,), [1.6], nearest_mode=rounding, coordinate_transformation_mode=places
+        f"{rounding}, {places}": resized((8,), [1.75], nearest_mode=rounding, coordinate_transformation_mode=places
         )
         for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
         for places in ("half_pixel", "asymmetric", "align_corners")

@@ -139,7 +139,7 @@ def test_arrays_that_do_not_fit(
         (["-i", "x.npz", "-o", "y.npy", "--node", "y", "--node", "a"],
          "'y.npy' holds one array, and there are y, a\n    Write .npz, or say --node NAME."),
         (["-i", "x.npz", "-o", "y.npy", "--workers", "0"], "--workers must be at least 1, not 0"),
-        (["-i", "x.npz", "-o", "y.npy", "--argmax", "--labels", "names.txt"],
+        (["-i", "x.npz", "-o", "y.npy", "--argmax", "--labels", "two.txt"],
          "--labels gives texts, which tables hold (.csv, .parquet)"),
         (["-i", "x.npz", "-o", "y.csv", "--argmax", "--labels", "names.txt"], "'names.txt' has 3 names, 'y' 2 places"),
         (["-i", "x.npz", "-o", "y.csv", "--argmax", "--labels", "none.txt"],
@@ -154,6 +154,7 @@ def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixt
     np.save("x.npy", ROWS)
     np.savez("x.npz", a=ROWS, b=ROWS)
     Path("names.txt").write_text("x\ny\nz\n", encoding="utf-8")
+    Path("two.txt").write_text("x\ny\n", encoding="utf-8")
     assert predict(*arguments) != 0
     assert capsys.readouterr().err == f"error: {message}\n"
     assert not Path("y.csv").exists()
