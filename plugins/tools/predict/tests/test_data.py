@@ -97,6 +97,10 @@ GOOD = [[1.0, 2.0]] * 3
             {"a": GOOD, "c": GOOD},
             "no columns are called as the input 'b' of 2 elements\n    Say --columns b=A,B,C. The columns are a, c.",
         ),
+        (
+            {"p": [1.0] * 3, "q": [2.0] * 3},
+            "no columns are called as the input 'a' of 2 elements\n    Say --columns a=A,B,C. The columns are p, q.",
+        ),
         ({"a": GOOD, "b[0]": [1.0] * 3}, "there is no column 'b[1]'; did you mean 'b[0]'?"),
     ],
 )
@@ -218,6 +222,13 @@ def test_sequences_of_one_frame_are_samples() -> None:
     assert (found.lengths, found.rows.shape) == ([1, 2], (3, 2))
     with pytest.raises(DataError, match=r"^'all' has no value for each of the 2 samples, but one of all$"):
         Evaluator(Model(network()), ["all"])({"a": np.ones((2, 2))})
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_a_node_with_other_samples(count: int) -> None:
+    evaluate = Evaluator(Model(network()), ["y"])
+    with pytest.raises(DataError, match=rf"^'y' has no value for each of the 4 samples, but {count}$"):
+        evaluate._of_samples(evaluate.nodes[0], np.zeros((count, 2)), 4)
 
 
 @pytest.mark.parametrize("shown", [True, False])
