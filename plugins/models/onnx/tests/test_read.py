@@ -14,8 +14,6 @@ from judge import gap, load, values
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from cntk_core.api import UnsupportedError
-
 SAMPLES = 2
 node = helper.make_node
 
@@ -104,13 +102,6 @@ def agrees(graph: Graph, folder: Path) -> None:
     found = np.asarray(values(load(path), {"x": x}, ["y"])["y"])
     assert found.size == wanted.size
     assert gap(found.reshape(wanted.shape), wanted) < 1e-5 * max(1.0, float(np.abs(wanted).max()))
-
-
-def refusal(graph: Graph, folder: Path) -> str:
-    """What is said of a node that cannot be read."""
-    with pytest.raises(UnsupportedError) as caught:
-        load(graph.save(folder / "net.onnx"))
-    return str(caught.value).partition(f"{graph.nodes[-1].op_type} 'n': ")[2]
 
 
 PRODUCTS = {
@@ -305,6 +296,8 @@ WINDOWS = {
     "the largest to the end": one("MaxPool", (2, 5, 6), kernel_shape=[2, 3], strides=[2, 2], ceil_mode=1),
     "the largest with borders": one("MaxPool", (2, 5), kernel_shape=[3], pads=[1, 1], x=-np.abs(some(2, 2, 5)) - 1),
     "the largest with gaps": one("MaxPool", (2, 7), kernel_shape=[3], dilations=[2], strides=[2], pads=[1, 1]),
+    "no window behind the image": one("MaxPool", (2, 4), kernel_shape=[2], strides=[2], pads=[0, 1], ceil_mode=1),
+    "means with borders and a rest": one("AveragePool", (2, 6), kernel_shape=[3], strides=[2], pads=[1, 1]),
     "means": one("AveragePool", (2, 5, 6), kernel_shape=[2, 3], strides=[2, 2]),
     "means with borders": one("AveragePool", (2, 5), kernel_shape=[3], pads=[1, 1]),
     "means of borders": one("AveragePool", (2, 5), kernel_shape=[3], pads=[1, 1], count_include_pad=1),
@@ -507,3 +500,13 @@ def test_old_borders(tmp_path: Path) -> None:
     x = some(SAMPLES, 3, 2)
     found = values(load(graph.save(tmp_path / "net.onnx")), {"x": x}, ["y"])["y"]
     np.testing.assert_array_equal(found, np.pad(x, ((0, 0), (1, 2), (0, 1)), constant_values=2.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "is_stack"),
+    [("LSTM", True), ("LSTM backward", True), ("LSTM from 0", True), ("LSTM of all steps", True),
+     ("LSTM from 0.5", False), ("GRU", True), ("GRU of another kind", False), ("RNN from 0", True)],
+)  # fmt: skip
+def test_stacks_are_read_as_stacks(name: str, is_stack: bool, tmp_path: Path) -> None:
+    network = load(RECURRENT[name].save(tmp_path / "net.onnx"))
+    assert any(one.op.name == "OptimizedRNNStack" for one in network) == is_stack
