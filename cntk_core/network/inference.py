@@ -18,7 +18,17 @@ from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import BATCH, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
-from cntk_core.ops.language.shapes import Free, Longest, Shape, elements, from_cntk, is_free, longest_axes, show
+from cntk_core.ops.language.shapes import (
+    Free,
+    Longest,
+    Shape,
+    elements,
+    from_cntk,
+    is_free,
+    longest_axes,
+    samples_axis,
+    show,
+)
 
 MOST_CHANGES = 20
 """How often a guess may change before the loop counts as one without a solution."""
@@ -75,7 +85,7 @@ def infer_node(node: Node) -> None:
 
 def _unpacked(op: Op, shape: Shape, axes: Sequence[str | None]) -> Shape:
     """Return a shape with the static axis that an op makes of the dynamic axis of its first input, if it does."""
-    return (Longest(axes[0] or ""), *shape) if op.unpacks else shape
+    return (Longest(axes[0] or "", op.reduces_frames), *shape) if op.unpacks else shape
 
 
 def _locate(node: Node, known: Callable[[Node], Shape | None]) -> None:
@@ -143,6 +153,10 @@ def _axis(node: Node, inputs: Sequence[Guess]) -> str | None:
         return None
     if op.axis_of is not None:
         return axes[op.axis_of]
+    if op.new_axis:
+        returned = samples_axis(inputs[0].shape or ())
+        if returned is not None:
+            return returned
     # With samples meets what has, by the data, one frame for each of them.
     return BATCH if BATCH in axes else next((axis for axis in axes if axis is not None), None)
 
@@ -156,6 +170,11 @@ def _check_axes(node: Node) -> None:
                 f"{node.op.name} '{node.name}' looks along sequences, but its input {child.describe_axes()}",
                 where=node.where,
             )
+    if node.op.unpacks and not node.inputs[0].framed:
+        raise NetworkError(
+            f"{node.op.name} '{node.name}' makes an axis of samples, but its input {node.inputs[0].describe_axes()}",
+            where=node.where,
+        )
     if (
         node.op.relayout is not None
         and not node.inputs[0].framed
@@ -209,6 +228,8 @@ def _is_found_by_running(node: Node) -> bool:
         seen.add(node)
         if node.op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes):
             return node.op.relayout is None
+        if node.op.new_axis and samples_axis(node.inputs[0].shape or ()) is not None:
+            return True
         before = node.inputs if node.op.axis_of is None else [node.inputs[node.op.axis_of]]
         node = next((child for child in before if child.framed and child.axis == node.axis), node)
     return False

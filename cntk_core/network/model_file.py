@@ -174,7 +174,9 @@ def _describe(node: Node) -> dict[str, Any]:
 
 
 def _open_dim(dim: Longest | Free) -> dict[str, Any]:
-    return {"longest": dim.axis} if isinstance(dim, Longest) else {"free": dim.name, "tried": list(dim.tried)}
+    if isinstance(dim, Longest):
+        return {"samples" if dim.samples else "longest": dim.axis}
+    return {"free": dim.name, "tried": list(dim.tried)}
 
 
 def _encode(value: Any, node: Node) -> Any:
@@ -442,8 +444,9 @@ def _read_shape(values: Any) -> Shape | None:
 
 def _read_open(entry: Mapping[str, Any]) -> int | None:
     """Return an open dimension, None if it is none."""
-    if isinstance(entry.get("longest"), str):
-        return Longest(entry["longest"])
+    for kind in ("longest", "samples"):
+        if isinstance(entry.get(kind), str):
+            return Longest(entry[kind], kind == "samples")
     name, tried = entry.get("free"), whole_numbers(entry.get("tried"))
     return Free(name, tried) if isinstance(name, str) and tried is not None and len(tried) == 2 else None
 

@@ -127,8 +127,7 @@ def test_samples_of_an_axis():
     assert caught.value.message == "ToBatch 'z': the input [3] has no axis of samples and one of their elements"
 
 
-@pytest.mark.parametrize("name", ["UnpackBatch", "CustomProxyOp"])
-def test_refused_by_name(name):
+def test_refused_by_name():
     with pytest.raises(UnsupportedError) as caught:
-        evaluate(name, Input.make("x", (2,), axis=BATCH), data={"x": np.ones((3, 2))})
-    assert caught.value.message == f"the node 'z' cannot run yet: the operation {name} is not there yet"
+        evaluate("CustomProxyOp", Input.make("x", (2,), axis=BATCH), data={"x": np.ones((3, 2))})
+    assert caught.value.message == "the node 'z' cannot run yet: the operation CustomProxyOp is not there yet"

@@ -114,11 +114,12 @@ class Op:
             known yet: what the output will be as far as the known inputs tell. Without it nothing is guessed.
         reduces_frames: the result has no dynamic axis although inputs have one (criteria, Mean).
         axis_of: the input whose dynamic axis the result has; the others may have other axes. None: all have the same.
-        new_axis: the result has a dynamic axis of its own; or ``(shape of the first input, attributes) -> bool``.
+        new_axis: the result has a dynamic axis of its own; or ``(shape of the first input, attributes) -> bool``. Where
+            it has not, and the input's last axis is the samples of a dynamic axis, it has that one.
         relayout: ``(layout and shape of the first input, attributes) -> layout`` of that axis, where it does not depend
             on values. Without it ``forward`` puts the sequences into the context.
         unpacks: the result has one static axis more than ``infer`` says, CNTK's last and our first: as long as the
-            longest sequence of the first input's dynamic axis.
+            longest sequence of the first input's dynamic axis; with ``reduces_frames`` as that has samples.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``of a further output``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.

@@ -32,7 +32,7 @@ def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Any) -> Shape:
     first, second = _asked(lambda tried: op.infer(tried, attributes), shapes)
     merged = _merged(shapes, tuple(first), tuple(second))
     if merged is None:
-        raise ShapeError("its dimensions would depend on the longest sequence of a minibatch in a way that it cannot")
+        raise ShapeError(f"its dimensions would depend on {_measured(shapes)} of a minibatch in a way that it cannot")
     return merged
 
 
@@ -50,7 +50,7 @@ def complete_shapes(op: Op, shapes: Sequence[Shape], attributes: Any) -> Sequenc
     found = []
     for shape, one, other in zip(shapes, first, second, strict=True):
         if 0 in shape and tuple(one) != tuple(other):
-            size = "large as a free dimension" if any(map(is_free, shapes)) else "long as the longest sequence"
+            size = "large as a free dimension" if any(map(is_free, shapes)) else f"long as {_measured(shapes)}"
             raise ShapeError(
                 f"a parameter would be as {size} of a minibatch",
                 hint="Parameters have fixed dimensions: give them, or multiply along another axis.",
@@ -61,6 +61,11 @@ def complete_shapes(op: Op, shapes: Sequence[Shape], attributes: Any) -> Sequenc
 
 def _open(shapes: Sequence[Shape]) -> bool:
     return any(isinstance(dim, Longest | Free) for shape in shapes for dim in shape)
+
+
+def _measured(shapes: Sequence[Shape]) -> str:
+    samples = any(isinstance(dim, Longest) and dim.samples for shape in shapes for dim in shape)
+    return "the number of samples" if samples else "the longest sequence"
 
 
 def _lengths(shapes: Sequence[Shape]) -> list[dict[str, int]]:
@@ -87,7 +92,7 @@ def _asked(rule: Rule, shapes: Sequence[Shape]) -> list[Sequence[Any]]:
 def _size(dim: int, time: int, lengths: Mapping[str, int]) -> int:
     if isinstance(dim, Free):
         return dim.tried[time]
-    return lengths[dim.axis] if isinstance(dim, Longest) else dim
+    return lengths[dim.key] if isinstance(dim, Longest) else dim
 
 
 def _blurred(messages: Sequence[str], shapes: Sequence[Shape]) -> str:
@@ -103,7 +108,8 @@ def _merged(shapes: Sequence[Shape], first: Shape, second: Shape) -> Shape | Non
     if len(first) != len(second):
         return None
     one, other = _lengths(shapes)
-    meanings: dict[tuple[int, ...], int] = {(one[axis], other[axis]): Longest(axis) for axis in one}
+    longest = [dim for shape in shapes for dim in shape if isinstance(dim, Longest)]
+    meanings: dict[tuple[int, ...], int] = {(one[dim.key], other[dim.key]): dim for dim in longest}
     meanings |= {dim.tried: dim for shape in shapes for dim in shape if isinstance(dim, Free)}
     merged: list[int] = []
     for pair in zip(first, second, strict=True):

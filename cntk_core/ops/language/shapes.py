@@ -17,25 +17,35 @@ Shape = tuple[int, ...]
 """Sample shape in memory order. 0 is a dimension of a parameter that is still to be inferred."""
 
 
+SAMPLES_OF = "\0"
+"""How the key of a number of samples begins; behind it comes the dynamic axis. No name of an axis begins so."""
+
+
 class Longest(int):
     """A dimension as long as the longest sequence of a dynamic axis in each minibatch; it is printed as ``?``.
 
-    As a number it is negative, and equal for equal axes.
+    With ``samples`` it is as long as the axis has samples in the minibatch, none of which is a sequence, and 1 if there
+    are none. As a number it is negative, and equal for equal axes.
 
     Attributes:
         axis: name of the dynamic axis.
+        samples: whether it counts samples.
+        key: by which :func:`with_lengths` finds the length.
     """
 
     axis: str
+    samples: bool
+    key: str
 
-    def __new__(cls, axis: str) -> Longest:
+    def __new__(cls, axis: str, samples: bool = False) -> Longest:
         """Make the dimension of an axis."""
-        made = super().__new__(cls, -2 - crc32(axis.encode()))
-        made.axis = axis
+        key = f"{SAMPLES_OF}{axis}" if samples else axis
+        made = super().__new__(cls, -2 - crc32(key.encode()))
+        made.axis, made.samples, made.key = axis, samples, key
         return made
 
-    def __reduce__(self) -> tuple[type[Longest], tuple[str]]:
-        return Longest, (self.axis,)
+    def __reduce__(self) -> tuple[type[Longest], tuple[str, bool]]:
+        return Longest, (self.axis, self.samples)
 
     def __repr__(self) -> str:
         return "?"
@@ -109,13 +119,19 @@ def fits(shape: Sequence[int], sizes: Sequence[int]) -> bool:
 
 
 def longest_axes(shape: Sequence[int]) -> frozenset[str]:
-    """Return the dynamic axes whose longest sequences are dimensions of a shape."""
-    return frozenset(dim.axis for dim in shape if isinstance(dim, Longest))
+    """Return the dynamic axes whose longest sequences are dimensions of a shape; or keys of their samples."""
+    return frozenset(dim.key for dim in shape if isinstance(dim, Longest))
+
+
+def samples_axis(shape: Sequence[int]) -> str | None:
+    """Return the dynamic axis whose samples are the first dimension of a shape, None if that is anything else."""
+    first = shape[0] if shape else None
+    return first.axis if isinstance(first, Longest) and first.samples else None
 
 
 def with_lengths(shape: Shape, lengths: Mapping[str, int]) -> Shape:
-    """Return a shape with the lengths of the longest sequences put in, by dynamic axis."""
-    return tuple(lengths[dim.axis] if isinstance(dim, Longest) else dim for dim in shape)
+    """Return a shape with the lengths of the longest sequences (or numbers of samples) put in, by key."""
+    return tuple(lengths[dim.key] if isinstance(dim, Longest) else dim for dim in shape)
 
 
 def from_cntk(dims: Iterable[int]) -> Shape:

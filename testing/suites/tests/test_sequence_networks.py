@@ -42,7 +42,11 @@ def one_sequence(whole: Minibatch, number: int) -> Minibatch:
     return Minibatch(streams, whole.samples)
 
 
-@pytest.mark.parametrize("name", sorted(set(SMOOTH) - {"gathered", "reduced"}))  # whose values are of all of it
+OF_ALL = {"gathered", "reduced", "side_by_side"}
+"""Networks whose values are of all sequences together."""
+
+
+@pytest.mark.parametrize("name", sorted(set(SMOOTH) - OF_ALL))
 def test_a_minibatch_is_the_sum_of_its_sequences(name: str) -> None:
     sample = SEQUENCE_SAMPLES[name](np.float64)
     plan = make_plan(sample.network, sample.roots, sample.criterion)

@@ -8,6 +8,7 @@ from cntk_core.errors import DataError
 from cntk_core.network.node import BATCH, Input, Node
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.rows import longest_sequence
+from cntk_core.ops.language.shapes import SAMPLES_OF, Longest
 from cntk_core.plan.plan import Plan, derive_layout, derived_nodes, makes_axis_by_values
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
@@ -70,9 +71,18 @@ class Axes:
                 self.frames[made.axis] = layout.frames
 
     def longest(self, axes: Iterable[str] | None = None) -> dict[str, int]:
-        """Return the longest sequence of each of some axes (all by default), as far as they are known."""
-        names = self.layouts if axes is None else [axis for axis in axes if axis in self.layouts]
-        return {axis: longest_sequence(self.layouts[axis]) for axis in names}
+        """Return the longest sequence of each of some axes (all by default), as far as they are known.
+
+        Among them may be keys of the number of samples of an axis (:class:`~cntk_core.ops.language.shapes.Longest`).
+        """
+        if axes is None:
+            axes = [*self.layouts, *(Longest(axis, samples=True).key for axis in self.layouts)]
+        known = ((key, self.layouts.get(key.removeprefix(SAMPLES_OF))) for key in axes)
+        return {
+            key: max(1, layout.frames) if key.startswith(SAMPLES_OF) else longest_sequence(layout)
+            for key, layout in known
+            if layout is not None
+        }
 
     def rows_for(self, node: Node) -> int:
         """Return the rows on a node's axis, or on that of its first input with one; -1 if they are not known yet."""

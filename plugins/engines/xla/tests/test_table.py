@@ -37,6 +37,9 @@ HOSTED_IN: Mapping[str, frozenset[str]] = {
     "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "Tanh", "ToSequenceLike"},
     "reduced": frozenset({"ReduceElements", "Times"}),  # over dynamic axes
     "convolved": frozenset({"Convolution", "ReduceElements", "ToBatch"}),
+    "side_by_side": frozenset(
+        {"EyeLikeOp", "Minus", "ReduceElements", "Tanh", "Times", "ToBatch", "TransposeTimes", "UnpackBatch"}
+    ),
 }
 """Networks with sequences whose lengths or shapes are known only from data, with attention, or with reductions over
 dynamic axes: which of their ops the host computes. All others become XLA whole."""

@@ -13,7 +13,18 @@ from cntk_core.api.engines import explain, make_plan
 from cntk_testing.inside import ShiftAttributes
 from cntk_testing.sequence_networks import FEATURES, HIDDEN, SEQUENCE_SAMPLES, SequenceSketch
 
-CUT = {"attention", "whole_memory", "unpacked", "looking", "comparing", "heads", "gathered", "reduced", "convolved"}
+CUT = {
+    "attention",
+    "whole_memory",
+    "unpacked",
+    "looking",
+    "comparing",
+    "heads",
+    "gathered",
+    "reduced",
+    "convolved",
+    "side_by_side",
+}
 """Networks with ops that the host computes: which these are is in the tests of the table."""
 
 

@@ -192,3 +192,22 @@ def test_user_functions() -> None:
     grads, value = f.grad({x: X}, outputs=[f])
     np.testing.assert_allclose(value, X * X + 1)
     np.testing.assert_allclose(grads, 2 * X)
+
+
+def test_the_batch_is_an_axis() -> None:
+    x, s = C.input_variable(2), C.sequence.input_variable(2)
+    rows = C.unpack_batch(x)
+    back = C.to_batch(rows * 2 - C.reduce_sum(rows, axis=0))
+    assert (rows.dynamic_axes, back.dynamic_axes) == ((), x.dynamic_axes)
+    assert (rows.shape, back.shape) == ((-3, 2), (2,))
+    for data in (X, np.arange(6, dtype=np.float32).reshape(3, 2)):
+        np.testing.assert_array_equal(rows.eval({x: data}), data)
+        np.testing.assert_array_equal(back.eval({x: data}), 2 * data - data.sum(0))
+        np.testing.assert_array_equal((x + back).eval({x: data}), 3 * data - data.sum(0))
+        np.testing.assert_array_equal(C.eye_like(x, sparse_output=False).eval({x: data}), np.eye(len(data), 2))
+    sequences = [np.full((length, 2), number, np.float32) for number, length in enumerate((1, 3, 2))]
+    found = C.unpack_batch(C.sequence.last(s)).eval({s: sequences})
+    np.testing.assert_array_equal(found, [[0, 0], [1, 1], [2, 2]])
+    learned = C.to_batch(C.parameter((3, 2), init=np.arange(6, dtype=np.float32).reshape(3, 2)))
+    assert learned.dynamic_axes == x.dynamic_axes
+    np.testing.assert_array_equal(learned.eval(), [[0, 1], [2, 3], [4, 5]])

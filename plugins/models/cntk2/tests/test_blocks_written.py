@@ -22,8 +22,6 @@ from cntk_testing.reference import ReferenceEngine
 
 find_op = core_ops().find
 
-LATER = ("batch-as-axis", "eye-like")
-
 
 @cache
 def blocks_of(path: Path) -> list[tuple[str, int, int, tuple[str, ...]]]:
@@ -35,7 +33,7 @@ def blocks_of(path: Path) -> list[tuple[str, int, int, tuple[str, ...]]]:
 
 @pytest.mark.sampled(12)
 @pytest.mark.thinned(8)
-@pytest.mark.parametrize("name", [name for name in sorted(index()) if name not in LATER])
+@pytest.mark.parametrize("name", sorted(index()))
 def test_blocks_come_back(name: str, tmp_path: Path) -> None:
     first = write(name, tmp_path)
     network = load_model(first, find_op).network

@@ -15,7 +15,7 @@ from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, SequenceSketch
 OVER_ALL = {"reduced"}
 """Networks that compute something of all sequences together, so that one alone gives another value."""
 
-REFUSED = {"accumulated", "convolved", "linear_chain"}
+REFUSED = {"accumulated", "convolved", "linear_chain", "side_by_side"}
 OF_GRADIENTS = {"AttentionMemory", "AttentionProducts"}
 NAMES = [
     name

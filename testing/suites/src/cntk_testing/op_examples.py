@@ -461,6 +461,7 @@ MOVES = frozenset(
         "ToBatch",
         "ToSequence",
         "ToSequenceLike",
+        "UnpackBatch",
         "UnpackSequence",
     }
 )

@@ -324,6 +324,17 @@ def convolved(dtype: Any) -> Sample:
     return made.classify(made.op("Plus", made.op("Plus", spread, most), made.elman(made.x, FEATURES)))
 
 
+def side_by_side(dtype: Any) -> Sample:
+    """Means of the sequences of a minibatch as one matrix, where each is compared with all others."""
+    made = SequenceSketch(dtype)
+    h = made.op("Tanh", made.weighted((made.x, FEATURES)))
+    means = made.op("UnpackBatch", made.op("ReduceElements", h, attributes=ReduceAttributes("Mean", -2)))
+    likeness = made.op("Tanh", made.op("TransposeTimes", means, means))
+    others = made.op("Minus", likeness, made.op("EyeLikeOp", likeness))
+    seen = made.op("ToBatch", made.op("Times", means, others))
+    return made.classify(made.op("Plus", made.op("ReconcileDynamicAxis", seen, made.x), h))
+
+
 def word_classes(dtype: Any) -> Sample:
     """A language model with classes of words."""
     made = SequenceSketch(dtype)
@@ -394,6 +405,7 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         gathered,
         reduced,
         convolved,
+        side_by_side,
         word_classes,
         ctc,
         linear_chain,

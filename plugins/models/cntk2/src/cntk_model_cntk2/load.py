@@ -295,7 +295,7 @@ class _Importer:
         if node.shape == (1,) and plain and all(child.shape == () or child in self.scalars for child in inputs):
             self.scalars.add(node)
         over_steps = node.op.name == "ReduceElements" and node.attributes.axis == SEQUENCE
-        if over_steps or node.op.name == "UnpackSequence":
+        if over_steps or node.op.name in ("UnpackSequence", "ToBatch"):
             self._note_single(node)
         self.current.append(node)
         return node

@@ -298,6 +298,8 @@ def _has_single_steps(node: Node) -> bool:
     """Whether a node makes an axis with one step in each sequence."""
     if node.op.name == "Where":
         return makes_single_steps(node)
+    if node.op.name == "ToBatch":
+        return node.axis == node.name  # otherwise it is that of the samples from which it comes
     return node.op.name == "UnpackSequence" or (node.op.name == "ReduceElements" and node.attributes.axis == SEQUENCE)
 
 
