@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ from cntk_model_onnx.check import session_of
 from cntk_model_onnx.export.choose import OF_TRAINING
 from cntk_model_onnx.export.exporter import looks_along
 from cntk_model_onnx.export.table import ALIASES, REFUSED, WRITERS
-from judge import written
+from judge import difference, written
 from op_table import LEAVES, PAGE, with_table
 
 from cntk_core.api import CntkError, core_ops
 from cntk_core.api.training import Model
+from cntk_testing.networks import Sketch
 from cntk_testing.op_cases import FRAMES, ExampleCase
 from cntk_testing.op_examples import EXAMPLES
 from cntk_testing.op_networks import cases_together, network_of
@@ -51,13 +53,49 @@ def largest_difference(cases: list[ExampleCase], folder: Path) -> float:
     return max(gaps)
 
 
-@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", OPS)
 def test_onnxruntime_computes_the_same(name: str, tmp_path: Path) -> None:
     op = core_ops().find("", name)
     assert op is not None
     for cases in cases_together(op, EXAMPLES[name]):
         assert largest_difference(cases, tmp_path) < ROUNDED.get(name, 1e-5)
+
+
+EDGES = [-3.0, -1.0, -1e-31, -9e-38, 0.0, 9e-38, 1e-31, 0.5, 1.0, 2.0]
+"""Numbers beside which operations are defined in another way."""
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *((name, 1) for name in ("Log", "Sqrt", "Reciprocal", "StraightThrough", "SoftPlus", "HardSigmoid")),
+        *((name, 2) for name in ("Pow", "PReLU", "LogPlus", "Equal", "NotEqual", "GreaterEqual")),
+        *((name, 3) for name in ("If", "Clip", "PerDimMeanVarNormalization", "PerDimMeanVarDeNormalization")),
+    ],
+)
+def test_numbers_at_the_edges(name: str, count: int, tmp_path: Path) -> None:
+    made = Sketch("float32")
+    root = made.op(name, *(made.input(f"x{place}", 1) for place in range(count)), name="y")
+    network = made.finish(None, root).network
+    network.roots["output"] = [root]
+    rows = np.array(list(itertools.product(EDGES, repeat=count)), np.float32)
+    given = {f"x{place}": rows[:, place : place + 1] for place in range(count)}
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(Model(network, engine=ReferenceEngine()).evaluate(given)["y"]).astype(np.float32)
+    (found,) = session_of(written(network, tmp_path / "op.onnx")).run(None, given)
+    np.testing.assert_allclose(found, wanted.reshape(found.shape), rtol=1e-5)
+
+
+@pytest.mark.parametrize("ends", [(2, 1), (1, 0), (0, 3), (3, 3)])
+@pytest.mark.parametrize("mode", ["constant", "reflect", "symmetric"])
+def test_borders(mode: str, ends: tuple[int, int], tmp_path: Path) -> None:
+    op, made = core_ops().find("", "Pad"), Sketch("float32")
+    assert op is not None
+    settings = op.attributes(head=(0, ends[0]), foot=(1, ends[1]), mode=mode, value=2.5)
+    root = made.op("Pad", made.input("x", 4, 2), attributes=settings, name="y")
+    network = made.finish(None, root).network
+    network.roots["output"] = [root]
+    assert difference(network, tmp_path / "op.onnx") == 0
 
 
 def test_unpooling(tmp_path: Path) -> None:

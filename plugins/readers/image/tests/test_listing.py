@@ -124,6 +124,17 @@ def test_keys_of_a_base64_file(folder: Path) -> None:
     images.close()
 
 
+@pytest.mark.parametrize("first", [(b"2",), (b"cat", b"2")])
+def test_a_base64_file_that_begins_with_a_mark_of_its_encoding(folder: Path, first: tuple[bytes, ...]) -> None:
+    text = base64.b64encode(b"image")
+    write_base64("b.txt", (b"\xef\xbb\xbf" + first[0], *first[1:], text), (*first, text))
+    images = read_base64(Path("b.txt"), 3, None)
+    assert images.classes.tolist() == [2, 2]
+    assert [images.key(i) for i in (0, 1)] == ([0, 1] if len(first) == 1 else ["cat", "cat"])
+    assert [images.read(i) for i in (0, 1)] == [b"image", b"image"]
+    images.close()
+
+
 def test_chunks_of_a_base64_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many whole lines as have room, at least one."""
     monkeypatch.setattr("cntk_reader_image.base64file.CHUNK_BYTES", 20)

@@ -61,17 +61,24 @@ def _values(node: Input, value: Any) -> Any:
     try:
         if not node.framed and depth == rank:
             return _array(value, node)
-        if node.framed and depth == rank + 1:
+        if node.framed and depth == rank + 1 and not _are_places(value, node):
             return _array(value, node)
-        if node.framed and (depth == rank + 2 or (node.sparse and depth == 2)):
+        if node.framed and (depth == rank + 2 or _are_places(value, node)):
             if not all(isinstance(sequence, list) and sequence for sequence in value):
                 raise wrong
-            if node.sparse and depth == 2:
+            if _are_places(value, node):
                 return [[_place(number, node) for number in sequence] for sequence in value]
             return [_array(sequence, node) for sequence in value]
     except (ValueError, TypeError, OverflowError):
         raise wrong from None
     raise wrong
+
+
+def _are_places(value: Any, node: Input) -> bool:
+    """Whether these are sequences of places in a sparse input. Rows as long as a sample are samples."""
+    if not node.sparse or _depth(value) != 2:
+        return False
+    return not all(isinstance(row, list) and len(row) == elements(node.known_shape) for row in value)
 
 
 def _depth(value: Any) -> int:

@@ -129,8 +129,8 @@ def _reciprocal(scope: Scope, node: Node, x: Sequence[str]) -> str:
 
 @_elementwise("Clip")
 def _clip(scope: Scope, node: Node, x: Sequence[str]) -> str:
-    low, high, value = x
-    return scope.op("Max", scope.op("Min", value, high), low)
+    low, high, value = x  # where the limits cross, each counts for what is beyond it, the lower one first
+    return scope.op("Where", scope.op("Less", value, low), low, scope.op("Min", value, high))
 
 
 @_elementwise("LogPlus")

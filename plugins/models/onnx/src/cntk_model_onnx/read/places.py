@@ -67,8 +67,10 @@ def _gather_elements(reader: Importer, node: NodeProto, inputs: Sequence[Value |
     if len(own) != len(wanted):
         raise Unreadable("its inputs have not as many axes")
     count = length_of(data, axis)
+    # A constant with one row of places has it for all samples.
+    for_all = data.batch if isinstance(data, Tensor) and isinstance(inputs[1], Constant) else WHOLE
     for place, (size, less) in enumerate(zip(own, wanted, strict=True)):
-        if place != axis and size != less and not (isinstance(inputs[1], Constant) and less == 1):
+        if place != axis and size != less and not (place == for_all and less == 1):
             data = part(reader, tensor(data), place, 0, int(less))
     places = _positive(reader, inputs[1], count)
     found: Value | None = None
