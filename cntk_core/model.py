@@ -49,7 +49,9 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Model:
-    """A network with its values, ready to be evaluated. Threads may share it: they take turns.
+    """A network with its values, ready to be evaluated.
+
+    Threads may share it to :meth:`evaluate`: they take turns. Derivatives and streams are for one thread at a time.
 
     Args:
         network: with shapes and values.
