@@ -364,7 +364,13 @@ RESIZED = {
         for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
         for places in ("half_pixel", "asymmetric", "align_corners")
     },
-    "twice, rounded down": resized((3,), [2], nearest_mode="floor", coordinate_transformation_mode="asymmetric"),
+    **{
+        f"twice, {rounding}, {places}": resized((3,), [2], nearest_mode=rounding, coordinate_transformation_mode=places)
+        for rounding, places in (
+            ("floor", "asymmetric"), ("floor", "half_pixel"), ("ceil", "asymmetric"),
+            ("round_prefer_ceil", "asymmetric"), ("round_prefer_floor", "half_pixel"),
+        )
+    },
     **{
         f"linear, {places}": resized((2, 4, 5), [1, 1.5, 0.6], mode="linear", coordinate_transformation_mode=places)
         for places in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
