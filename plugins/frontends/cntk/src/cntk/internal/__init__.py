@@ -11,6 +11,7 @@ import numpy as np
 
 from cntk._graph.errors import GraphError
 from cntk._graph.feeding import has_sequences
+from cntk._inherited import inherit
 from cntk.internal.sanitize import (
     is_byte_buffer,
     is_string,
@@ -268,3 +269,5 @@ __all__ = [
     "typemap",
     "variable_of",
 ]
+
+inherit(__name__)

@@ -10,6 +10,7 @@ from cntk._graph.edit import Copier, make, replace_placeholders
 from cntk._graph.errors import GraphError
 from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
 from cntk._graph.records import python_value
+from cntk._inherited import inherit
 from cntk.internal import variable_of
 from cntk.ops._computing import Computed, ModelFormat
 from cntk.tensor import TensorOpsMixin
@@ -442,3 +443,5 @@ __all__ = [
     "made",
     "primitive_function",
 ]
+
+inherit(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.learners import Learner
 from cntk.train._criterion import Sums, loss_and_metric
 from cntk.train._engine import Engine
@@ -267,3 +268,6 @@ def _listed(given: Any) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]
+
+
+inherit(__name__)
