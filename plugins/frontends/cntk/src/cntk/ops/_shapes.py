@@ -50,7 +50,7 @@ def _place(axis: Any) -> Axis:
     """The place between axes before one, counted from the other end."""
     if isinstance(axis, Axis):
         if axis == Axis.new_leading_axis():
-            return _END
+            return Axis(0)
         if not axis.is_static_axis:
             raise ValueError(f"{axis} is no static axis")
         axis = axis.static_axis_index()

@@ -42,6 +42,7 @@ class Function(Computed, TensorOpsMixin):
     _composite: bool
     _uid: str
     _placeholders_under_construction: set[Variable] = set()  # noqa: RUF012
+    _may_rename = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return the function of a Python function, or begin one."""
@@ -72,7 +73,7 @@ class Function(Computed, TensorOpsMixin):
 
     @name.setter
     def name(self, value: str) -> None:
-        if self._primitive.name:
+        if self._primitive.name and not Function._may_rename:
             raise ValueError(f"'{self._primitive.name}' has a name, which cannot be changed")
         self._primitive.name = value
         if len(self.outputs) == 1 and self.outputs[0]._owner is self._primitive:
@@ -90,8 +91,8 @@ class Function(Computed, TensorOpsMixin):
 
     @property
     def is_primitive(self) -> bool:
-        """Whether it is one operation."""
-        return not self._composite and self._primitive.number != BLOCK
+        """Whether it is one operation, or a block."""
+        return not self._composite
 
     @property
     def is_block(self) -> bool:
@@ -309,6 +310,9 @@ class Function(Computed, TensorOpsMixin):
         copier = Copier(how, given, fresh_inputs=fresh_inputs)
         if fresh_inputs:
             copier.carry_over(self._primitive)
+        replaced = copier.found.get(self._primitive.outputs[0]) if len(self._primitive.outputs) == 1 else None
+        if replaced is not None and replaced._owner is not None:  # something else is in the place of all of it
+            return Function._of(replaced._owner)
         return Function._of(copier.copy(self._primitive))
 
     def replace_placeholders(self, substitutions: Mapping[Any, Any]) -> Function:
