@@ -37,7 +37,8 @@ def check_line(found, expected):
     """Whether a line has these words and numbers; the original sums up in single precision, too, in another order."""
     number = r"\d+\.\d+"
     assert re.sub(number, "0.0", found) == re.sub(number, "0.0", expected)
-    np.testing.assert_allclose(*([float(each) for each in re.findall(number, line)] for line in (found, expected)), 2e-6)
+    values = ([float(each) for each in re.findall(number, line)] for line in (found, expected))
+    np.testing.assert_allclose(*values, rtol=2e-6)
 
 
 def test_lines_are_those_of_the_original(capsys):
