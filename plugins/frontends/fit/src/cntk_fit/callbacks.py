@@ -77,7 +77,10 @@ class _EpochEnds(Callback):
     """A function that is called after each epoch."""
 
     def __init__(self, function: Callable[[Fitting], Any]) -> None:
-        self.epoch_ends = function  # type: ignore[method-assign]
+        self._function = function
+
+    def epoch_ends(self, fitting: Fitting) -> None:
+        self._function(fitting)
 
 
 class Callbacks:

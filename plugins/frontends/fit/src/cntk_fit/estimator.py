@@ -70,13 +70,7 @@ class Estimator:
     ) -> None:
         if hasattr(network, "_core_network_"):
             network, criterion, evaluations = network._core_network_(criterion, evaluations or ())
-        self._given = {
-            "engine": engine,
-            "settings": settings,
-            "op_settings": op_settings,
-            "seed": seed,
-            "padded": False,
-        }
+        self._given = {"engine": engine, "settings": settings, "op_settings": op_settings, "seed": seed}
         if isinstance(network, Model):
             network = network.network
         if not isinstance(network, Network):
@@ -96,7 +90,7 @@ class Estimator:
 
     def _made(self, network: Network, criterion: Any, evaluations: Sequence[Any] | None) -> Trainer:
         given: dict[str, Any] = self._given
-        return Trainer(network, criterion, self._learners, evaluations=evaluations, **given)
+        return Trainer(network, criterion, self._learners, evaluations=evaluations, padded=False, **given)
 
     def _criterion_node(self, criterion: Any) -> Node:
         if isinstance(criterion, str):
@@ -145,8 +139,8 @@ class Estimator:
             y: the data of labels; or the name of their column in the table ``x``.
             epochs: how often to go through the data.
             minibatch_size: rows of a minibatch; a row is a sample or a sequence. Loaders have sizes of their own.
-            validation: a share of the rows, such as 0.1, drawn by the seed (with ``shuffle=False`` the last ones); or data:
-                ``(x, y)``, ``(x, y, weights)``, a mapping, a table, a loader.
+            validation: a share of the rows, such as 0.1, drawn by the seed (with ``shuffle=False`` the last ones); or
+                data: ``(x, y)``, ``(x, y, weights)``, a mapping, a table, a loader.
             sample_weight: of each row, a factor on its criterion; or a list with those of each step of the sequences.
             class_weight: factors by class, or ``balanced``.
             shuffle: learn rows in another order in each epoch.
@@ -176,16 +170,7 @@ class Estimator:
         self.encoding = encoding
         source = self._ready(data, weighted=weighted)
         bars = [] if progress is False else [Bar(_minibatches(source, minibatch_size), always=progress is True)]
-        keeper = None
-        if checkpoint is not None:
-            identity = {
-                "rows": len(source) if isinstance(source, Rows) else None,
-                "minibatch_size": minibatch_size,
-                "shuffle": shuffle,
-                "seed": self._seed,
-                "weighted": weighted,
-            }
-            keeper = Keeper(Path(checkpoint), checkpoint_every, identity)
+        settings = {"minibatch_size": minibatch_size, "shuffle": shuffle, "weighted": weighted}
         loop = FitLoop(
             trainer,
             source,
@@ -196,10 +181,15 @@ class Estimator:
             shuffle,
             Callbacks([*callbacks, *bars]),
             early_stopping,
-            keeper,
+            None if checkpoint is None else self._keeper(Path(checkpoint), checkpoint_every, source, settings),
             self._names(),
         )
         return loop.run(resume=resume)
+
+    def _keeper(self, folder: Path, every: int, source: Source, settings: Mapping[str, Any]) -> Keeper:
+        """Return what saves, and knows this fit from others."""
+        rows = len(source) if isinstance(source, Rows) else None
+        return Keeper(folder, every, {"rows": rows, "seed": self._seed, **settings})
 
     def evaluate(
         self, x: Any, y: Any = None, *, sample_weight: Any = None, minibatch_size: int = EVALUATION_SIZE
@@ -217,8 +207,8 @@ class Estimator:
         _check_numbers(minibatch_size=minibatch_size)
         data = self._source(x, y, sample_weight, minibatch_size, self.encoding.copy())
         weighted = _has_weights(data)
-        source = self._ready(data, weighted=weighted)
-        return shown(evaluated(self._trainer(weighted=weighted), source, minibatch_size), self._names())
+        trainer = self._trainer(weighted=weighted)
+        return shown(evaluated(trainer, self._ready(data, weighted=weighted), minibatch_size), self._names())
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -266,8 +256,9 @@ class Estimator:
         """
         scores = self.predict(x, output or (), minibatch_size=minibatch_size)
         if isinstance(scores, dict):
-            names = ", ".join(scores)
-            raise NetworkError(f"the network has several outputs: {names}", hint="Name the one with the scores.")
+            raise NetworkError(
+                f"the network has several outputs: {', '.join(scores)}", hint="Name the one with the scores."
+            )
         labels = self.network.roots["label"]
         names = self.encoding.labels.get(labels[0].name.lower()) if len(labels) == 1 else None
         known = None if names is None else np.array(names)
@@ -323,7 +314,9 @@ class Estimator:
             )
         count = round(validation * len(data))
         if not 0 < count < len(data):
-            raise UsageError(f"validation is {validation:g} of {len(data)} rows; something has to be left on both sides")
+            raise UsageError(
+                f"validation is {validation:g} of {len(data)} rows; something has to be left on both sides"
+            )
         order = np.arange(len(data))
         if shuffle:
             order = np.random.Generator(np.random.Philox(key=[self._seed, 1 << 32])).permutation(order)
@@ -332,7 +325,9 @@ class Estimator:
     def _by_class(self, data: Source, given: ClassWeight, encoding: Encoding) -> Rows:
         labels = self._wanted(encoding).labels
         if not isinstance(data, Rows):
-            raise UsageError("class_weight needs data that are there at once", hint="Let minibatches be (x, y, weights).")
+            raise UsageError(
+                "class_weight needs data that are there at once", hint="Let minibatches be (x, y, weights)."
+            )
         if len(labels) != 1:
             raise UsageError(f"class_weight needs one input that says the class; there are {len(labels)}")
         factors = class_weights(data, labels[0], given, encoding)

@@ -35,7 +35,7 @@ class Bar(Callback):
         if not (self._always or console.is_terminal or console.is_jupyter):
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=console, transient=True)
+        self._progress = Progress(*columns, console=console, transient=console.is_terminal)
         self._progress.start()
 
     def epoch_begins(self, fitting: Fitting) -> None:

@@ -71,7 +71,7 @@ class Watch:
             )
         value = criteria[name]
         gain = math.inf if self.best is None else (self.best - value) * (1 if self.settings.mode == "min" else -1)
-        if gain > self.settings.min_delta:  # never of a value that is not a number
+        if gain > self.settings.min_delta and not math.isnan(value):
             self.best, self.best_epoch, self.waited = value, epoch, 0
             return True
         self.waited += 1

@@ -69,9 +69,7 @@ class TableReader:
         chosen: columns by input.
     """
 
-    def __init__(
-        self, table: nw.DataFrame[Any], encoding: Encoding, chosen: Mapping[str, str | Sequence[str]]
-    ) -> None:
+    def __init__(self, table: nw.DataFrame[Any], encoding: Encoding, chosen: Mapping[str, str | Sequence[str]]) -> None:
         self.table, self.encoding = table, encoding
         self._names = {str(name): name for name in table.columns}
         self._chosen = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,8 @@ def take_rows(wanted: Wanted, x: Any, y: Any = None, weights: Any = None, *, exa
             counts[node.name] = rows_of(values[node.name])
         except CntkError as error:
             problems.append(error)
-            if hasattr(given[node.name], "__len__"):
-                counts[node.name] = len(given[node.name])
+            with suppress(TypeError):
+                counts[node.name] = rows_of(given[node.name])
     if weights is not None:
         try:
             values[WEIGHTS] = _weights(weights)

@@ -20,10 +20,8 @@ _BLOCK = 1 << 20
 
 def plain(value: Any) -> Any:
     """Return what stands behind a tensor, a column or a list: an array, a sparse matrix, or a list of arrays."""
-    from scipy.sparse import csr_array, issparse
-
-    if issparse(value):
-        return csr_array(value)
+    if hasattr(value, "tocsr"):
+        return _rows_of_sparse(value)
     if hasattr(value, "detach"):  # a tensor of PyTorch, on whatever device
         return value.detach().cpu().numpy()
     if isinstance(value, np.ndarray):
@@ -34,6 +32,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return _of_list([one if _is_number(one) else plain(one) for one in value])
     return _unboxed(np.asarray(value))
+
+
+def _rows_of_sparse(value: Any) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(value)
 
 
 def _is_number(value: Any) -> bool:
@@ -144,7 +148,7 @@ class ValueReader:
 
     def _is_sequence(self, one: Any) -> bool:
         if not isinstance(one, np.ndarray):
-            return one.ndim == 2 and one.shape[1] == self.width
+            return bool(one.ndim == 2 and one.shape[1] == self.width)
         if one.ndim == 1 and one.dtype.kind in "iu" and self.width > 1:
             return True
         return not one.size or (bool(one.ndim) and self._is_sample(one.shape[1:]))
@@ -172,8 +176,8 @@ class ValueReader:
         """Return rows of classes that have names."""
         if value.ndim != 1:
             raise self._error(f"is given values of the type {value.dtype}, which are no numbers")
-        if any(one is None or one != one for one in value):  # noqa: PLR0124 - NaN is not equal to itself
-            bad = [place for place, one in enumerate(value) if one is None or one != one]  # noqa: PLR0124
+        bad = [place for place, one in enumerate(value) if one is None or one != one]  # NaN is not equal to itself
+        if bad:
             raise self._error(
                 f"has no value in {len(bad)} of {len(value)} rows; the first is row {bad[0]}",
                 "Leave these rows out, or fill them in.",
