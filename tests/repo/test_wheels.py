@@ -38,8 +38,11 @@ KINDS = {
     "tools": "tool",
 }
 
-FRONTENDS = {"frontends/cntk": ("cntk-compat", "cntk")}
-"""Wheels that scripts import by the name of another program: name of the wheel, and what is imported."""
+FRONTENDS = {
+    "frontends/cntk": ("cntk-compat", "cntk"),
+    "frontends/fit": ("cntk-fit", "cntk_fit"),
+}
+"""Wheels that programs import: name of the wheel, and what is imported."""
 
 Projects = dict[str, dict[str, Any]]
 

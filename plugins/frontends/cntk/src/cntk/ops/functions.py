@@ -371,6 +371,12 @@ class Function(Computed, TensorOpsMixin):
 
         return lambda f: Function(Signature(*args, **kwargs)(f))
 
+    def _core_network_(self, criterion: Any, evaluations: Any = ()) -> Any:
+        """Return network, criterion and metrics as nodes of the core: what ``cntk_fit.Estimator`` trains."""
+        from cntk._graph.offer import network_of
+
+        return network_of(self, criterion, evaluations)
+
     def find_all_with_name(self, name: str, depth: int = 0) -> list[Any]:
         """Return the functions and variables of a name that it depends on.
 
