@@ -12,6 +12,7 @@ GROUPS = {
     "cntk.aggregations",
     "cntk.builders",
     "cntk.communicators",
+    "cntk.rank_variables",
     "cntk.datasets",
     "cntk.engines",
     "cntk.hooks",

@@ -137,9 +137,9 @@ def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> 
         except (PluginError, UnsupportedError) as error:
             refused.append(error)
             continue
-        for error in refused if elastic else ():
-            if isinstance(error, UnsupportedError):
-                tell(f"{error.message}: the ranks are connected by {owner}")
+        for reason in refused if elastic else ():
+            if isinstance(reason, UnsupportedError):
+                tell(f"{reason.message}: the ranks are connected by {owner}")
         return found
     raise refused[0] if refused else registry.communicators.nothing(group=GROUP)
 
@@ -154,7 +154,7 @@ def _starting_ranks(registry: Registry) -> list[tuple[str, str]]:
         kind = offer.outcome()
         if not isinstance(kind, type):
             found.append((math.inf, offer.name, offer.source.name))
-        elif _function(kind) is not _function(Communicator):
+        elif _function(kind) is not _function(Communicator):  # type: ignore[type-abstract]
             found.append((-kind.priority, offer.name, offer.source.name))
     return [(name, owner) for _, name, owner in sorted(found)]
 

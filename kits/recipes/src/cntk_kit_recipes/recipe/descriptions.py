@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from cntk_core.config import Config, Value
 from cntk_core.errors import PluginError
@@ -34,7 +35,7 @@ def languages(registry: Registry, keys: Iterable[str]) -> frozenset[str]:
     return frozenset(key.lower() for key in keys if key.lower() in words and not _is_section(registry, key))
 
 
-def own_name(table: ComponentTable[object], word: str) -> str:
+def own_name(table: ComponentTable[Any], word: str) -> str:
     """Return the name that a component has for people where a word such as ``default`` means it.
 
     Raises:

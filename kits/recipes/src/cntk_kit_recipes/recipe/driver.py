@@ -110,7 +110,7 @@ def _run_recipe(
         take_from(None)
         launch = detect()
         if not launch.by and any(Path(word).suffix == ".py" for word in plugin_files):
-            plugins = make_plugins(log, plugin_files, listeners, watchers)
+            plugins = make_plugins(log, plugin_files, listeners, watchers, recipe=_plugins_told(arguments))
             take_from(plugins.registry)
             launch = detect()
         check_variables()
@@ -164,6 +164,16 @@ def _run_recipe(
     if context.rank == 0:
         _finish(context)
     disconnect(context.rank)
+
+
+def _plugins_told(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return what a recipe says of plugins; what is wrong with it is told when it is read for the run."""
+    if is_document(arguments):
+        return ()
+    try:
+        return recipe_plugins(load_recipe(arguments))
+    except (CntkError, OSError):
+        return ()
 
 
 def _from_anywhere(plugin_files: Sequence[str], config: Config) -> Sequence[str]:
