@@ -96,6 +96,7 @@ class TrainingRun:
         self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
         self.samples = 0
         self.epoch_samples = self.settings.epoch_size
+        self.copied: list[str] = []
         self._validation: Program | None = None
 
     def run(self) -> TrainingSummary:
@@ -131,7 +132,8 @@ class TrainingRun:
             stopped = stopped or verdict.finished
             self._keep(pace, last, verdict, final=bool(stopped))
         if self.settings.save_best_model_per_criterion:
-            self.saver.copy_best(self.state.best, self.done)
+            left = {name: best for name, best in self.state.best.items() if name not in self.copied}
+            self.saver.copy_best(left, self.done)
         for line in self.loop.program.remarks():
             self.log.line(line)
         criteria = averages(last.criteria) if last is not None else {}
@@ -413,6 +415,9 @@ class TrainingRun:
         options, best = self.parts.early_stopping, self.state.watched.epochs
         is_last = final or self.done == self.settings.max_epochs
         if is_last and options is not None and options.restore_best and best not in (0, self.done):
+            if self.settings.save_best_model_per_criterion:  # the final model is not that of the last epoch any more
+                self.copied = [name for name, (_, epochs) in self.state.best.items() if epochs == self.done]
+                self.saver.save_copies(self.copied, self._progress(result))
             put_back(self.parts, self.store, best)
         self.saver.save(self._progress(result), final=final)
 
