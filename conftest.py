@@ -23,6 +23,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from hypothesis import settings  # noqa: E402 - what it imports is to be kept too
 
+from tests.bytecode import compile_part, worker  # noqa: E402
 from tests.caches import compile_quickly, shared_caches  # noqa: E402
 from tests.folder_report import FolderReport  # noqa: E402
 from tests.shares import in_shares  # noqa: E402
@@ -67,9 +68,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Collect tests without looking for garbage among them: there is none."""
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect tests without looking for garbage among them: there is none. What is imported for that is compiled first.
+
+    Hypothesis would look in all modules of ours for constants to try, which takes seconds for each worker; and what it
+    draws would depend on what other tests have imported.
+    """
     gc.disable()
+    share = worker()
+    if share is not None:
+        compile_part(session.config, session.config.rootpath, *share)
+    if tier_of(session.config) is not Tier.THOROUGH:
+        draw_without_constants()
     try:
         return (yield)
     finally:
@@ -103,6 +113,14 @@ SAMPLES = pytest.StashKey[list[Group]]()
 def samples(pytestconfig: pytest.Config) -> list[Group]:
     """The samples of all tests that were collected."""
     return pytestconfig.stash[SAMPLES]
+
+
+def draw_without_constants() -> None:
+    """Keep Hypothesis from reading our modules; it has no setting for that, and if its parts change, it reads them."""
+    from hypothesis.internal.conjecture import providers
+
+    if hasattr(providers, "_get_local_constants") and hasattr(providers, "_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 EARLY = pytest.StashKey[set[str]]()

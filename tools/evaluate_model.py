@@ -51,13 +51,18 @@ def evaluate(path: Path, arrays: Mapping[str, Any], engine: str = "cpu") -> dict
         value = values[result.node.name]
         if result.axes == "sequence":
             whole = value if isinstance(value, list) else [value]
-            found |= {f"out/{key}/{index}": one.reshape(-1, *result.shape) for index, one in enumerate(whole)}
+            found |= {f"out/{key}/{index}": shaped(one, result.shape) for index, one in enumerate(whole)}
         elif result.axes == "batch":
             rows = np.concatenate(value) if isinstance(value, list) else np.asarray(value)
-            found[f"out/{key}"] = rows.reshape(len(rows), *rows.shape[1:] if -1 in result.shape else result.shape)
+            found[f"out/{key}"] = shaped(rows, result.shape)
         else:
             found[f"out/{key}"] = np.asarray(value).reshape(result.shape)
     return found
+
+
+def shaped(rows: Any, shape: Sequence[int]) -> Any:
+    """Return rows of samples of a shape; free dimensions are those that the samples have."""
+    return rows if any(size < 0 for size in shape) else rows.reshape(len(rows), *shape)
 
 
 def keys_of(loaded: Cntk2Model) -> list[str]:

@@ -11,6 +11,7 @@ a Python traceback or took too long.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import os
@@ -30,8 +31,10 @@ from cntk_core.config import Config, Value, load_recipe
 from cntk_core.contract.builder import BuildContext, Document
 from cntk_core.errors import CntkError, Location, PluginError, Problems, UnsupportedError
 from cntk_core.plugins.manager import PluginManager
-from cntk_kit_recipes.recipe.context import BUILDERS, NOT_SECTIONS, ActionContext, precision_of
-from cntk_kit_recipes.recipe.document import LANGUAGE
+from cntk_core.plugins.registry import Registry
+from cntk_kit_recipes.recipe.context import ActionContext, precision_of
+from cntk_kit_recipes.recipe.descriptions import languages, network_words
+from cntk_kit_recipes.recipe.document import recipe_builder
 from cntk_kit_recipes.recipe.log import Log
 
 SUFFIXES = {".cntk": "recipes", ".ndl": "NDL", ".mel": "MEL", ".bs": "BrainScript"}
@@ -48,7 +51,6 @@ NOTHING, BUILT, FILES, OPERATORS, OTHER, TRACEBACK, TIMEOUT = OUTCOMES = (
 )
 """What can come of a file, from good to bad."""
 
-_BUILDERS = [name.lower() for name in BUILDERS]
 _SCRIPTS = {"edit"}
 _UNKNOWN_VARIABLE = re.compile(r"(?:unknown variable|variables that need each other:) \$([^$]+)\$")
 _NO_FILE = re.compile(r"No such file|does not exist|cannot read|cannot be read|cannot be found")
@@ -129,7 +131,7 @@ class WholeRecipe(Recipe):
         registry = self.plugins.registry
         context = BuildContext(find_op=registry.ops.find, op_names=registry.ops.names, trace=lambda text: None)
         document = Document(tuple((str(file), Location(str(file))) for file in self.files))
-        return registry.builders.get(LANGUAGE)().read_recipe(document, context)
+        return recipe_builder(registry, document)().read_recipe(document, context)
 
 
 def _is_open(config: Config, name: str) -> bool:
@@ -179,10 +181,25 @@ class Description:
         return f"{self.section}/{self.key}" if self.section else self.key
 
 
+@functools.cache
+def _registry() -> Registry:
+    return PluginManager(load_hooks=False).registry
+
+
+@functools.cache
+def _words() -> list[str]:
+    """The words of network descriptions in lower case, those first that are looked for first."""
+    return [word.lower() for word in network_words(_registry())]
+
+
+def _sections(config: Config) -> tuple[Config, ...]:
+    return config.sections(leave_out=languages(_registry(), config.keys()))
+
+
 def descriptions(config: Config) -> list[Description]:
     """Return all that a recipe describes."""
     found = _described(config)
-    for section in config.sections(leave_out=NOT_SECTIONS):
+    for section in _sections(config):
         found += _described(section)
         actions = section.own("action")
         if actions is not None and actions.string().lower() in _SCRIPTS and not _builder_keys(section):
@@ -191,12 +208,12 @@ def descriptions(config: Config) -> list[Description]:
 
 
 def _described(section: Config) -> list[Description]:
-    keys = sorted(_builder_keys(section), key=lambda key: _BUILDERS.index(key.lower()))
+    keys = sorted(_builder_keys(section), key=lambda key: _words().index(key.lower()))
     return [Description(section.name, key, is_used=key is keys[0]) for key in keys]
 
 
 def _builder_keys(config: Config) -> list[str]:
-    return [key for key in config.keys() if key.lower() in _BUILDERS]  # noqa: SIM118 - a Config is no dict
+    return [key for key in config.keys() if key.lower() in _words()]  # noqa: SIM118 - a Config is no dict
 
 
 def _value(config: Config, wanted: Description) -> tuple[Config, Value]:
@@ -208,9 +225,7 @@ def _value(config: Config, wanted: Description) -> tuple[Config, Value]:
 
 def _user_of(config: Config) -> Config:
     """The section for which a description at the top level is meant: the first with an action."""
-    return next(
-        (section for section in config.sections(leave_out=NOT_SECTIONS) if section.own("action") is not None), config
-    )
+    return next((section for section in _sections(config) if section.own("action") is not None), config)
 
 
 def build(recipe: Recipe, wanted: Description) -> Result:

@@ -131,7 +131,8 @@ def _read(root: Path, family: Family | None, path: Path) -> Wheel:
     except (OSError, ValueError) as reason:
         raise WheelError(f"{where}: cannot be read: {reason}") from None
     project = data.get("project", {})
-    packages = _get(data, "tool", "hatch", "build", "targets", "wheel", "packages") or []
+    named = _get(data, "tool", "hatch", "build", "targets", "wheel", "packages") or []
+    packages = [name for each in named if not (name := each.rpartition("/")[2]).startswith("_")]  # those are aliases
     for key, value in (("name", project.get("name")), ("version", project.get("version"))):
         if not isinstance(value, str):
             raise WheelError(f"{where}: [project] says no {key}")
@@ -143,7 +144,7 @@ def _read(root: Path, family: Family | None, path: Path) -> Wheel:
         folder=path.parent.relative_to(root).as_posix(),
         name=project["name"],
         version=project["version"],
-        package=packages[0].rpartition("/")[2],
+        package=packages[0],
         groups={group: list(names) for group, names in points.items() if group.startswith("cntk.")},
         settings=_settings(where, _get(data, "tool", "cntk"), project.get("optional-dependencies", {})),
     )

@@ -16,8 +16,8 @@ from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_kit_recipes.block.sgd_block import learner_name
 from cntk_kit_recipes.cli.arguments import add_overrides, add_recipe, recipe_arguments
 from cntk_kit_recipes.launch.launcher import launch
-from cntk_kit_recipes.recipe.context import NOT_SECTIONS
 from cntk_kit_recipes.recipe.context import ActionContext as RecipeContext
+from cntk_kit_recipes.recipe.descriptions import languages
 from cntk_kit_recipes.recipe.driver import run_recipe
 from cntk_kit_recipes.recipe.jobs import Job as RecipeJob
 from cntk_kit_recipes.recipe.jobs import check_jobs, check_top_level, find_jobs
@@ -35,12 +35,11 @@ from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.trained_nodes import choose_criteria
 from cntk_kit_recipes.verbs.run import run_action
 
-KIT_VERSION = "0.2"
+KIT_VERSION = "0.3"
 """Version of this kit. Below 1.0 names may change with its minor."""
 
 __all__ = [
     "KIT_VERSION",
-    "NOT_SECTIONS",
     "PARALLEL_KEY",
     "EpochLoop",
     "Log",
@@ -68,6 +67,7 @@ __all__ = [
     "find_jobs",
     "for_factors",
     "inputs_of",
+    "languages",
     "launch",
     "learner_name",
     "load_recipe",

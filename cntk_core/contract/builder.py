@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -113,7 +113,20 @@ class Document:
 
 
 class NetworkBuilder(Component):
-    """Builds networks. Made without arguments; one instance may build many networks."""
+    """Builds networks. Made without arguments; one instance may build many networks.
+
+    Attributes:
+        describes_networks: a block under one of its words describes the network of the section that it stands in.
+        block_is_section: such a block has keys and values, as sections have; else it is text that this builder alone
+            reads.
+        priority: of several such blocks, that of the builder with the highest is the network of the section.
+        recipe_suffixes: ends of names of files that :meth:`read_recipe` reads; the empty one is for all other files.
+    """
+
+    describes_networks: ClassVar[bool] = True
+    block_is_section: ClassVar[bool] = False
+    priority: ClassVar[int] = 0
+    recipe_suffixes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def build(self, block: Any, context: BuildContext) -> Network:

@@ -109,8 +109,14 @@ class Communicator(Component):
             have ``__cuda_array_interface__``), and then return such of CuPy. All ranks give the same kind.
         watch: how long ranks wait.
         is_elastic: the others go on when a rank is lost; see :meth:`tolerate_losses`.
+        priority: where nobody names a communicator, ``cntk -n`` asks the one with the highest first for its launcher.
+        rank_variables: the variables in which a launcher of these ranks says which one a process is and how many there
+            are, ``"MY_RANK.MY_SIZE"``; with ``".fallback"`` behind, they count where no other launcher's are set. A
+            wheel has an entry point of the group ``cntk.rank_variables`` of that name instead, which nothing loads.
     """
 
+    priority: ClassVar[int] = 0
+    rank_variables: ClassVar[tuple[str, ...]] = ()
     takes_device_arrays: ClassVar[bool] = False
 
     rank: int = 0
@@ -227,7 +233,7 @@ class Communicator(Component):
         """
         raise UnsupportedError(
             f"the communicator {type(self).__name__} cannot go on without a rank",
-            hint="Leave --elastic (elastic=true) away, or take MPI with ULFM, or cntk-parallel-sockets.",
+            hint="Leave --elastic (elastic=true) away, or name another one: communicator=...",
         )
 
     def regroup(self, done: bool) -> Communicator | None:

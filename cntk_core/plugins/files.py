@@ -78,7 +78,7 @@ def _install(error: BaseException) -> str | None:
 def add_file(registry: Registry, path: str, module: ModuleType) -> bool:
     """Offer the components, ops and kernels of a plugin file; return whether there were any or it has hooks.
 
-    A component is offered under its attribute ``name``, or else under the name of its class.
+    A component is offered under its attribute ``name``, or else under the name of its class, and under its ``words``.
 
     Raises:
         PluginError: an op has a name that is taken, or the file is written for another version of the interface.
@@ -91,7 +91,8 @@ def add_file(registry: Registry, path: str, module: ModuleType) -> bool:
     ops = ops_of(module)
     kernels = kernels_of(module)
     for kind, component in classes:
-        registry.table(kind.word).add(_name(component), component, source)
+        for word in words_of(component):
+            registry.table(kind.word).add(word, component, source)
     for op in ops:
         try:
             registry.ops.add(op, source)
@@ -159,9 +160,11 @@ def _made(kind: type) -> object:
         ) from error
 
 
-def _name(component: type[Component]) -> str:
-    name: Any = getattr(component, "name", None)
-    return name if isinstance(name, str) and name else component.__name__
+def words_of(component: type, name: str = "") -> tuple[str, ...]:
+    """Return what a class is offered as, each once: a name, by default its own, and its further ``words``."""
+    own: Any = getattr(component, "name", None)
+    name = name or (own if isinstance(own, str) and own else component.__name__)
+    return tuple({word.casefold(): word for word in (name, *vars(component).get("words", ()))}.values())
 
 
 def _message(error: BaseException) -> str:

@@ -167,7 +167,7 @@ class PluginManager:
     def _no_device(self, device: Device, usable: Sequence[str], where: Location | None) -> PluginError:
         if device == "cpu":
             message = "deviceId=cpu asks for the processor, and no engine here computes on it"
-            return PluginUnavailableError(message, where=where, hint="Install cntk-engine-cpu, or give deviceId=auto.")
+            return PluginUnavailableError(message, where=where, hint="Install one that does, or give deviceId=auto.")
         numbers = sorted({n for name in usable for n in self.registry.engines.get(name).devices()})
         if numbers:
             message = f"there is no device {device} here"
@@ -187,10 +187,7 @@ class PluginManager:
     def _no_engine(self, where: Location | None) -> PluginError:
         offers = self.registry.engines.offers()
         if not offers:
-            try:
-                self.registry.engines.find("cpu", where)
-            except PluginError as error:
-                return error
+            return self.registry.engines.nothing(where)
         reasons = []
         for offer in offers:
             answer = offer.availability()

@@ -57,7 +57,8 @@ def register(thing: Any, /, *, name: str = "", kind: str = "") -> Any:
     Args:
         thing: a class of a component; an op; an object or a class with methods marked with ``@hookimpl``. A name in
             its place makes a decorator of it: ``@register("lion")``.
-        name: the word that a recipe writes; by default the class's attribute ``name``, or else its own name.
+        name: the word that a recipe writes; by default the class's attribute ``name``, or else its own name. A class
+            with ``words`` can be written so, too.
         kind: ``reader``, ``learner`` ...: only needed for what does not say it by its base class.
 
     Returns:
@@ -68,8 +69,8 @@ def register(thing: Any, /, *, name: str = "", kind: str = "") -> Any:
     """
     if isinstance(thing, str):
         return lambda what: register(what, name=thing, kind=kind)
-    entry = _entry_of(thing, name, kind)
-    _entries[entry.kind, entry.name.casefold()] = entry
+    for entry in _entries_of(thing, name, kind):
+        _entries[entry.kind, entry.name.casefold()] = entry
     _note_parts()
     return thing
 
@@ -131,8 +132,13 @@ def add_registered(registry: Registry, listen: Callable[[object], None]) -> None
             registry.table(entry.kind).add(entry.name, entry, HERE)
 
 
-def _entry_of(thing: Any, name: str, kind: str) -> _Entry:
-    from cntk_core.plugins.files import has_hooks
+def registered(kind: str) -> dict[str, Any]:
+    """Return the classes of a kind that are registered, by name."""
+    return {entry.name: entry.thing for entry in _entries.values() if entry.kind == kind}
+
+
+def _entries_of(thing: Any, name: str, kind: str) -> list[_Entry]:
+    from cntk_core.plugins.files import has_hooks, words_of
     from cntk_core.plugins.registry import KINDS
     from cntk_core.plugins.third_party_ops import op_behind
 
@@ -143,14 +149,13 @@ def _entry_of(thing: Any, name: str, kind: str) -> _Entry:
         )
     op = op_behind(thing)
     if op is not None:
-        return _Entry(OPS, op.name, op)
+        return [_Entry(OPS, op.name, op)]
     found = [one.word for one in KINDS if inspect.isclass(thing) and issubclass(thing, one.base)]
     if kind or found:
-        own = getattr(thing, "name", "")
-        return _Entry(kind or found[0], name or (own if isinstance(own, str) and own else thing.__name__), thing)
+        return [_Entry(kind or found[0], word, thing) for word in words_of(thing, name)]
     listener = thing if not inspect.isclass(thing) else thing() if has_hooks(thing) else None
     if listener is not None and has_hooks(type(listener)):
-        return _Entry(HOOKS, name or type(listener).__qualname__, listener)
+        return [_Entry(HOOKS, name or type(listener).__qualname__, listener)]
     raise UsageError(
         f"{thing!r} cannot be registered",
         hint="It is no class of a component, no op, and has no method marked with @hookimpl.",

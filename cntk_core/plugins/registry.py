@@ -223,6 +223,20 @@ class ComponentTable(Generic[C]):
         lines += self._registry.notes
         return MissingPluginError(message, where=where, hint="\n".join(lines), requirement=requirement)
 
+    def nothing(self, where: Location | None = None, group: str = "") -> MissingPluginError:
+        """Return the error that says that nothing of this kind is there, and which wheels of ours have it.
+
+        Args:
+            where: the place in the recipe.
+            group: only those wheels that offer something in this group of entry points, too.
+        """
+        found = {wheel for _, wheel in known(group or self.kind.group).values() if wheel.released}
+        wheels = sorted(found, key=lambda wheel: (bool(wheel.extra), wheel.name))  # those first that need least
+        message = f"no {self.kind.word} that could be taken is installed" + (": install one of ours" if wheels else "")
+        lines = [*(wheel.pip_line for wheel in wheels), self._installed_line(), *self._registry.notes]
+        first = wheels[0].requirement if wheels else ""
+        return MissingPluginError(message, where=where, hint="\n".join(lines), requirement=first)
+
     def _off_line(self, name: str) -> str:
         """Say who offers a name and is switched off; empty if nobody is."""
         found = [(offer, switch) for offer in self._named(name) if (switch := self.off(offer)) is not None]

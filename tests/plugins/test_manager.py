@@ -331,8 +331,11 @@ class TestEngines:
         with pytest.raises(MissingPluginError) as caught:
             PluginManager().engine("auto")
         assert str(caught.value) == (
-            "no engine named 'cpu'. It lives in cntk-engine-cpu:\n"
-            "    pip install cntk-engine-cpu\n    no engine is installed"
+            "no engine that could be taken is installed: install one of ours\n"
+            "    pip install cntk-engine-cpu\n"
+            "    pip install cntk-engine-xla\n"
+            '    pip install "cntk-engine-cuda[cuda13]"\n'
+            "    no engine is installed"
         )
 
     def test_none_can_run(self, install):

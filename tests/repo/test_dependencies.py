@@ -52,6 +52,8 @@ NEVER_IMPORTED = {
         "cntk-learner-rmsprop",
         "cntk-reader-cntk-text",
     },
+    # What an estimator asks for by name: learners, and an engine that is there everywhere.
+    "cntk_fit": {"cntk-engine-cpu", "cntk-learner-adam", "cntk-learner-sgd"},
     # With which the engines' kit compiles their loops.
     "cntk_parallel_onebit": {"llvmlite"},
     "cntk_reader_cntk_text": {"llvmlite"},

@@ -12,6 +12,7 @@ GROUPS = {
     "cntk.aggregations",
     "cntk.builders",
     "cntk.communicators",
+    "cntk.rank_variables",
     "cntk.datasets",
     "cntk.engines",
     "cntk.hooks",
@@ -38,8 +39,11 @@ KINDS = {
     "tools": "tool",
 }
 
-FRONTENDS = {"frontends/cntk": ("cntk-compat", "cntk")}
-"""Wheels that scripts import by the name of another program: name of the wheel, and what is imported."""
+FRONTENDS = {
+    "frontends/cntk": ("cntk-compat", "cntk"),
+    "frontends/fit": ("cntk-fit", "cntk_fit"),
+}
+"""Wheels that programs import: name of the wheel, and what is imported."""
 
 Projects = dict[str, dict[str, Any]]
 

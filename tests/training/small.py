@@ -158,4 +158,5 @@ _OWN = (
     *("engine", "reader", "learner", "cv_reader", "hooks", "seed", "make_mode", "resume", "must_resume", "job"),
     "ranks",
     "stop",
+    "early_stopping",
 )

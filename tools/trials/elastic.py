@@ -114,10 +114,10 @@ def _elastic(trial: Trial) -> int:
     from cntk_kit_recipes.cli import main
     from cntk_kit_recipes.launch import launcher as launch
 
-    def find(registry: Registry, ranks: int) -> Launcher:
-        return registry.communicators.get(trial.way).launcher(ranks, elastic=True)
+    def find(registry: Registry, ranks: int, *, elastic: bool) -> Launcher:
+        return registry.communicators.get(trial.way).launcher(ranks, elastic=elastic)
 
-    with patch.object(launch, "_find_elastic_launcher", find):
+    with patch.object(launch, "_find_launcher", find):
         return main(["train", "r.cntk", "--plugin", "fault.py", "-n", str(trial.ranks), "--elastic"])
 
 

@@ -225,7 +225,7 @@ def _train(*arguments: str) -> int:
 def _launched(ranks: int, communicator: str) -> int:
     from cntk_kit_recipes.launch import launcher as launch
 
-    def find(registry: Registry, count: int) -> Launcher:
+    def find(registry: Registry, count: int, **_: bool) -> Launcher:
         return registry.communicators.get(communicator).launcher(count)
 
     with patch.object(launch, "_find_launcher", find):

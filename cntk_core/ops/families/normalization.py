@@ -7,13 +7,14 @@ and that take part in the normalization of training minibatches with another.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
-from cntk_core.errors import NetworkError, ShapeError
+from cntk_core.errors import ShapeError
 from cntk_core.ops.families.geometry import is_legacy
 from cntk_core.ops.language.define import define_op, first_shape, guess_first
 from cntk_core.ops.language.framing import sample_shape, samples
@@ -195,9 +196,6 @@ def settle_statistics(
         context: tells whether it trains, and the samples.
         size: how many numbers each mean is taken of; none have no statistics.
         xp: the array module.
-
-    Raises:
-        NetworkError: nothing was counted yet, and nobody gave a variance.
     """
     used = statistics_used(sample_shape(inputs[0], context.framed[0]), inputs[1].shape, attributes)
     epsilon, count = attributes.epsilon, _count(inputs)
@@ -224,19 +222,15 @@ def settle_statistics(
 
 
 def check_statistics(count: float | None, variance: Array) -> None:
-    """Make sure that there are running statistics to normalize with.
+    """Warn if there are no running statistics to normalize with; as in the original, it is done all the same.
 
     Args:
         count: how many samples they have seen; None if nobody counts.
         variance: the running one.
-
-    Raises:
-        NetworkError: nothing was counted yet, and nobody gave a variance.
     """
     if count == 0 and not variance.any():
-        raise NetworkError(
-            "batch normalization has no statistics yet: its sample count is 0", hint="Train the network first."
-        )
+        told = "batch normalization has no statistics yet, its sample count is 0: train the network first"
+        warnings.warn(told, stacklevel=2)
 
 
 def _renew(running: Array, share: float, value: Array) -> None:

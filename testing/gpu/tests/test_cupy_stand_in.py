@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from weakref import WeakSet
 
 import numpy as np
 import pytest
 
-from cntk_testing_gpu.cupy_stand_in import CudaError, check_guards, make_cupy, why_not_kernels
+from cntk_testing_gpu.cupy_stand_in import CudaError, check_guards, kernels, make_cupy, why_not_kernels
 
 KERNEL = """
 extern "C" __global__ void put_numbers(float* out, long long count, float value)
@@ -180,3 +181,41 @@ class TestKernels:
         for _ in range(2):
             add((2,), (64,), (array, np.int32(64)))
         assert array.get().tolist() == [126.0] * 64 + [382.0] * 64
+
+    @pytest.fixture
+    def compiled(self, tmp_path, monkeypatch):
+        """How many libraries each run of the compiler has made; there are none before."""
+        monkeypatch.setenv("CUDA_STANDIN_CACHE", str(tmp_path))
+        sizes = []
+        real = kernels._compile
+
+        def count(text, command, libraries):
+            sizes.append(len(libraries))
+            real(text, command, libraries)
+
+        kernels._runtime()
+        monkeypatch.setattr(kernels, "_compile", count)
+        monkeypatch.setattr(kernels, "_waiting", WeakSet())
+        return sizes
+
+    def test_what_waits_is_compiled_together(self, cupy, compiled):
+        """Sources have the same names, and what one defines the next does not know."""
+        factors = [f"#define FACTOR {number}\n" for number in (2, 3)] + ["#ifndef FACTOR\n#define FACTOR 5\n#endif\n"]
+        modules = [cupy.RawModule(code=text + KERNEL.replace("value;", "FACTOR * value;")) for text in factors]
+        for module, expected in zip(modules, (4.0, 6.0, 10.0), strict=True):
+            array = cupy.zeros((4,), np.float32)
+            module.get_function("put_numbers")((1,), (32,), (array, np.int64(4), np.float32(2.0)))
+            assert array.get().tolist() == [expected] * 4
+        assert compiled == [3]
+
+    def test_a_wrong_source_stops_no_other(self, cupy, compiled):
+        wrong = cupy.RawModule(code=KERNEL.replace("value;", "worth;"))
+        right = cupy.RawModule(code=KERNEL)
+        right.compile()
+        with pytest.raises(kernels.CompileException, match="worth"):
+            wrong.compile()
+        assert compiled == [2, 1, 1]
+
+    def test_kernels_have_names(self, cupy):
+        with pytest.raises(AttributeError, match="CUDA_ERROR_NOT_FOUND: named symbol not found: put"):
+            cupy.RawModule(code=KERNEL).get_function("put")

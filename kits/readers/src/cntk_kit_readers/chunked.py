@@ -31,6 +31,9 @@ PREFETCHED_SAMPLES = 8192
 PREFETCHED_BYTES = 256 * 1024 * 1024
 """About how many bytes of samples that are made for a minibatch (images) are prepared ahead of time."""
 
+FIRST_BYTES = 2 * 1024 * 1024
+"""Bytes of a chunk of data that are read in their order: the first minibatch waits for one of them."""
+
 PlanSlots = Callable[[SweepOrder, EpochSpec], Iterator[SlotPlan]]
 """Plans the minibatches of an epoch piece by piece, over all ranks."""
 MakeOrder = Callable[[Sequence[ChunkInfo], int, Window], SweepOrder]
@@ -217,6 +220,8 @@ class ChunkedReader(DataReader):
         """Return the order of the sequences; reads the index of the data at the first call."""
         with self._lock:
             if self._order is None:
+                if self._window is None:
+                    self._source.read_in_order(FIRST_BYTES)
                 index = self._source.index()
                 order = (
                     FileOrder(index) if self._window is None else self._random_order(index, self._seed, self._window)

@@ -156,6 +156,12 @@ class ChunkSource(ABC):
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold, in the order of the data. May read the data; called more than once."""
 
+    def read_in_order(self, chunk_bytes: int) -> None:  # noqa: B027  # not every source can
+        """Expect to be read in the order of the data; called before :meth:`index`, if at all.
+
+        That order does not depend on the chunks, so that they may be as small as this: the first one is there sooner.
+        """
+
     @abstractmethod
     def load(self, chunk: int) -> Chunk:
         """Read a chunk. Raises DataError."""

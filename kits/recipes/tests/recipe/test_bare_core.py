@@ -11,7 +11,7 @@ MISSING = (
     "r.cntk:6:5: no builder named 'NDLNetworkBuilder'. It lives in cntk-builder-ndl:\n",
     ": no reader named 'CNTKTextFormatReader'. It lives in cntk-reader-cntk-text:\n",
     "no learner named 'sgd'. It lives in cntk-learner-sgd:\n    pip install cntk-learner-sgd\n",
-    "no engine named 'cpu'. It lives in cntk-engine-cpu:\n    pip install cntk-engine-cpu\n",
+    "no engine that could be taken is installed: install one of ours\n    pip install cntk-engine-cpu\n",
 )
 END = (
     "All that is missing: pip install cntk-builder-ndl cntk-reader-cntk-text cntk-learner-sgd cntk-engine-cpu\n"
@@ -34,7 +34,7 @@ def test_an_engine_alone_that_is_missing(recipe, monkeypatch, capsys):
     assert main(["config", "check", "r.cntk"]) == 1
     error = capsys.readouterr().err
     assert error.startswith(
-        "error: no engine named 'cpu'. It lives in cntk-engine-cpu:\n    pip install cntk-engine-cpu\n"
+        "error: no engine that could be taken is installed: install one of ours\n    pip install cntk-engine-cpu\n"
     )
     assert "All that is missing" not in error
 

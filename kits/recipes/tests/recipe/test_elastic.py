@@ -348,7 +348,7 @@ def test_communicators_that_cannot(tmp_path, monkeypatch):
         run(tmp_path, monkeypatch, 2)
     assert str(caught.value) == (
         "the communicator VirtualCommunicator cannot go on without a rank\n"
-        "    Leave --elastic (elastic=true) away, or take MPI with ULFM, or cntk-parallel-sockets."
+        "    Leave --elastic (elastic=true) away, or name another one: communicator=..."
     )
 
 

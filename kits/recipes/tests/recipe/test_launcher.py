@@ -139,8 +139,27 @@ def test_who_starts_ranks():
     assert launcher._find_launcher(registered(sockets=other), 3).title == "other 3 False"
     with pytest.raises(UnsupportedError, match="there is no mpiexec"):
         launcher._find_launcher(registered(mpi=none), 3)
-    with pytest.raises(PluginError, match="no communicator named 'mpi'"):
-        launcher._find_launcher(registered(), 3)
+    with pytest.raises(PluginError) as caught:
+        launcher._find_launcher(registered(idle=VirtualCommunicator), 3)
+    assert str(caught.value) == (
+        "no communicator that could be taken is installed: install one of ours\n"
+        "    pip install cntk-parallel-sockets\n"
+        '    pip install "cntk-parallel-mpi[openmpi]"\n'
+        "    installed communicators: idle (this program)"
+    )
+
+
+def test_who_starts_ranks_first():
+    """The one with the highest priority, whatever its name; one that is broken does not keep others from it."""
+    low, high, none = ranks("low"), ranks("high"), ranks(wrong="there is no mpiexec")
+    high.priority, none.priority = 7, 9
+    assert launcher._find_launcher(registered(a=low, z=high), 2).title == "high 2 False"
+    assert launcher._find_launcher(registered(a=low, z=high, n=none), 2, elastic=True).title == "high 2 True"
+    with pytest.raises(UnsupportedError, match="there is no mpiexec"):
+        launcher._find_launcher(registered(n=none, b=int), 2)
+    assert launcher._find_launcher(registered(b=int, a=low), 2).title == "low 2 False"
+    with pytest.raises(PluginError, match="communicator 'b' from this program is not a Communicator"):
+        launcher._find_launcher(registered(b=int), 2)
 
 
 def test_who_starts_ranks_of_a_communicator_that_is_named():

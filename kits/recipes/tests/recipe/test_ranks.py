@@ -21,6 +21,7 @@ from cntk_kit_recipes.launch.launcher import launch
 from cntk_kit_recipes.recipe import ranks as running
 from cntk_kit_recipes.recipe.driver import run_recipe
 from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.rank_variables import all_rank_variables
 from cntk_kit_recipes.recipe.ranks import (
     DONE,
     EXPECTED,
@@ -71,8 +72,8 @@ Write = [
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for names in running._VARIABLES:
-        for name in names[:2]:
+    for each in all_rank_variables():
+        for name in (each.rank, each.size):
             monkeypatch.delenv(name, raising=False)
     for name in (EXPECTED, REPORTS):
         monkeypatch.delenv(name, raising=False)
@@ -161,15 +162,26 @@ def test_one_process_does_a_serial_recipe(folder):
     assert (folder / "model" / "net.dnn").exists()
 
 
+def started(rank, size, by, communicator="mpi"):
+    """What is said of a process in whose environment a launcher has set two variables."""
+    return Launch(rank, size, "a launcher that sets {} and {}".format(*by.split()), communicator)
+
+
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
         ({}, Launch()),
-        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, Launch(2, 4, "mpiexec of Open MPI")),
-        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, Launch(0, 2, "mpiexec")),
-        ({"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "8"}, Launch(7, 8, "srun")),
+        (
+            {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"},
+            started(2, 4, "OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE"),
+        ),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, started(0, 2, "PMI_RANK PMI_SIZE")),
+        (
+            {"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "8"},
+            started(7, 8, "SLURM_PROCID SLURM_STEP_NUM_TASKS"),
+        ),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Launch()),  # a batch script, not a task of srun
-        ({"RANK": "1", "WORLD_SIZE": "2"}, Launch(1, 2, "a launcher that sets RANK and WORLD_SIZE", "sockets")),
+        ({"RANK": "1", "WORLD_SIZE": "2"}, started(1, 2, "RANK WORLD_SIZE", "sockets")),
         ({"RANK": "gold", "WORLD_SIZE": "2"}, Launch()),
         ({"RANK": "2", "WORLD_SIZE": "2"}, Launch()),
     ],
@@ -256,18 +268,18 @@ def registry_of(kind=Alone):
 
 def test_processes_that_do_not_find_each_other():
     with pytest.raises(LaunchError) as caught:
-        connect(Launch(1, 4, "mpiexec"), registry_of())
+        connect(Launch(1, 4, "mpiexec", "mpi"), registry_of())
     assert str(caught.value) == (
-        "mpiexec started 4 processes, but this one is rank 0 of 1 in its MPI program\n"
-        "    The launcher belongs to another MPI library than the one that mpi4py loads. "
-        "'cntk train recipe.cntk -n 4' takes the right one."
+        "mpiexec started 4 processes, but this one is rank 0 of 1 for the communicator 'mpi'\n"
+        "    They do not belong together, as a launcher of another MPI library than mpi4py's. "
+        "'cntk train recipe.cntk -n 4' takes one that does."
     )
 
 
 def test_another_number_of_ranks_than_asked_for(monkeypatch):
     monkeypatch.setenv(EXPECTED, "4")
     with pytest.raises(LaunchError, match="4 ranks were asked for, but there are 1"):
-        connect(Launch(), registry_of())
+        connect(Launch(communicator="mpi"), registry_of())
 
 
 def test_a_communicator_can_be_named():
@@ -277,10 +289,11 @@ def test_a_communicator_can_be_named():
     registry = registry_of()
     registry.communicators.add("pigeons", Named)
     with disconnected():
-        assert type(connect(Launch(), registry)) is Alone
-        assert type(connect(Launch(), registry, "pigeons")) is Named
+        launch = Launch(communicator="mpi")
+        assert type(connect(launch, registry)) is Alone
+        assert type(connect(launch, registry, "pigeons")) is Named
         with pytest.raises(PluginError, match="pigeon"):
-            connect(Launch(), registry, "pigeon")
+            connect(launch, registry, "pigeon")
 
 
 @contextmanager
@@ -417,7 +430,7 @@ def test_without_mpi_the_ranks_meet_on_sockets(monkeypatch, capfd):
         ({"sockets": Alone}, None),
         ({"mpi": Useless, "sockets": Alone}, None),
         ({"mpi": Useless}, "there is no mpiexec here"),
-        ({}, "no communicator named 'mpi'"),
+        ({}, "no communicator that could be taken is installed: install one of ours"),
     ):
         registry = Registry()
         for name, kind in kinds.items():
@@ -442,7 +455,10 @@ def test_numbers_of_ranks_that_make_no_sense(ranks):
 def test_a_rank_launches_no_ranks(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "2")
-    with pytest.raises(UsageError, match="-n 4 is given to a process that mpiexec has started as one of 2"):
+    with pytest.raises(
+        UsageError,
+        match="-n 4 is given to a process that a launcher that sets PMI_RANK and PMI_SIZE has started as one of 2",
+    ):
         launch(4, [])
 
 

@@ -79,7 +79,8 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (
             "action = train ; modelPath = m ; SGD = [ maxEpochs = 1 ; learningRatesPerSample = 0.1 ]" + READER,
             "s.cntk:1:1: No network builder found in the section X\n"
-            "    NDLNetworkBuilder, SimpleNetworkBuilder, or BrainScriptNetworkBuilder must be specified\n",
+            "    one of these must be specified: createNetwork, SimpleNetworkBuilder, NDLNetworkBuilder, "
+            "BrainScriptNetworkBuilder, ExperimentalNetworkBuilder, PythonNetworkBuilder\n",
         ),
         (
             "action = test ; modelPath = m ; traceNodeNamesReal = z" + READER,

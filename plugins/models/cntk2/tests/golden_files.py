@@ -1,4 +1,4 @@
-"""Models that CNTK 2.7 wrote, with inputs and what it computes for them: 131 of them, in ``golden.zip``.
+"""Models that CNTK 2.7 wrote, with inputs and what it computes for them: 136 of them, in ``golden.zip``.
 
 For ``NAME``: ``NAME.model``, ``NAME.npz`` (named as ``tools/evaluate_model.py`` says), the entry of ``index.json``, and
 for states of training ``NAME.ckp``.

@@ -86,6 +86,8 @@ SHAPES = {
     "zeros stand for the old sizes": one("Reshape", (3, 4, 2), whole(0, 0, -1)),
     "flat": one("Flatten", (3, 4)),
     "flat from the end": one("Flatten", (3, 4), axis=-2),
+    "samples and an axis together": one("Flatten", (3, 4), axis=2),
+    "all in one": one("Flatten", (3, 4), axis=3),
     "of more axes": one("Unsqueeze", (3, 4), whole(1, -1)),
     "of fewer": one("Squeeze", (1, 4, 1), whole(1)),
     "of fewer from the end": one("Squeeze", (1, 4, 1), whole(-1)),
@@ -364,7 +366,13 @@ RESIZED = {
         for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
         for places in ("half_pixel", "asymmetric", "align_corners")
     },
-    "twice, rounded down": resized((3,), [2], nearest_mode="floor", coordinate_transformation_mode="asymmetric"),
+    **{
+        f"twice, {rounding}, {places}": resized((3,), [2], nearest_mode=rounding, coordinate_transformation_mode=places)
+        for rounding, places in (
+            ("floor", "asymmetric"), ("floor", "half_pixel"), ("ceil", "asymmetric"),
+            ("round_prefer_ceil", "asymmetric"), ("round_prefer_floor", "half_pixel"),
+        )
+    },
     **{
         f"linear, {places}": resized((2, 4, 5), [1, 1.5, 0.6], mode="linear", coordinate_transformation_mode=places)
         for places in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")

@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from cntk_reader_cntk_text import StreamOptions
+from cntk_reader_cntk_text.source import TextSource
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -85,6 +86,21 @@ def test_chunks_make_no_difference_in_file_order(make, chunk: int) -> None:
     for text in (LINES, SEQUENCES):
         expected = read(make(text, (A, L)), minibatch_size=4, epoch_size=7)
         assert read(make(text, (A, L), chunk_size_in_bytes=chunk), minibatch_size=4, epoch_size=7) == expected
+
+
+@pytest.mark.parametrize("text", [LINES, SEQUENCES])
+@pytest.mark.parametrize("size", [1, 40])
+def test_the_first_minibatch_waits_for_a_small_chunk_only(make, monkeypatch, text: str, size: int) -> None:
+    expected = read(make(text, (A, L)), minibatch_size=4, epoch_size=7)
+    loaded: list[int] = []
+    load = TextSource.load
+    monkeypatch.setattr(TextSource, "load", lambda self, chunk: loaded.append(chunk) or load(self, chunk))
+    monkeypatch.setattr("cntk_kit_readers.chunked.FIRST_BYTES", size)
+    assert read(make(text, (A, L)), minibatch_size=4, epoch_size=7) == expected
+    assert max(loaded) > 0, "all of the data are one chunk"
+    del loaded[:]
+    read(make(text, (A, L), randomize="auto"))
+    assert max(loaded) == 0, "random order depends on chunks"
 
 
 @pytest.mark.parametrize("text", [LINES, SEQUENCES])

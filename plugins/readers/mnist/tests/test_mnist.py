@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_reader_mnist import MNISTReader
+from cntk_reader_mnist.reader import IdxSource
 
 from cntk_core.api import CntkError, EpochSpec, ReaderContext
 from cntk_core.api.builders import parse_text
@@ -196,3 +197,13 @@ def test_no_images() -> None:
     with pytest.raises(CntkError) as caught:
         MNISTReader.settings_from(block, "reader 'MNISTReader'")
     assert str(caught.value).splitlines()[0].endswith("reader 'MNISTReader' has no block with images")
+
+
+def test_data_in_their_order_come_in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read(make())
+    loaded: list[int] = []
+    load = IdxSource.load
+    monkeypatch.setattr(IdxSource, "load", lambda self, chunk: loaded.append(chunk) or load(self, chunk))
+    monkeypatch.setattr("cntk_kit_readers.chunked.FIRST_BYTES", 14)
+    assert read(make()) == expected
+    assert max(loaded) > 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_reader_uci import UCIFastReader
+from cntk_reader_uci.source import TableSource
 
 from cntk_core.api import CntkError, EpochSpec, ReaderContext
 from cntk_core.api.builders import parse_text
@@ -278,3 +279,13 @@ def test_windows(text: str, window: Window | None) -> None:
     recipe = RECIPE.format(keys=f"; randomize = {text}", features=FEATURES, labels=LABELS)
     block = parse_text(recipe, file="r.cntk").section("reader")
     assert UCIFastReader.settings_from(block, "reader 'UCIFastReader'").window == window
+
+
+def test_data_in_their_order_come_in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read(make())
+    loaded: list[int] = []
+    load = TableSource.load
+    monkeypatch.setattr(TableSource, "load", lambda self, chunk: loaded.append(chunk) or load(self, chunk))
+    monkeypatch.setattr("cntk_kit_readers.chunked.FIRST_BYTES", 14)
+    assert read(make()) == expected
+    assert max(loaded) > 0

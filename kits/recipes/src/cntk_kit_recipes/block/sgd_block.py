@@ -23,6 +23,7 @@ from cntk_core.errors import (
 from cntk_core.plugins.known import known
 from cntk_core.training.rates.auto_adjust import AutoAdjust, RateControl
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block import early_stopping
 
 WHAT = "the SGD block"
 RATE_KEYS = ("learningRatesPerSample", "learningRatesPerMB")
@@ -87,6 +88,7 @@ _ADJUST_KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.field
 _READER_KEYS = ("truncated",)
 """Keys that CNTK wants beside the SGD block's and that a reader obeys."""
 _ACCEPTED = (
+    early_stopping.KEY,
     "modelPath",
     "useAdagrad",
     "disableWkInBatchNormal",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -15,22 +16,21 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from cntk_core.contract.parallel import Launcher
+from cntk_core.contract.parallel import Communicator, Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.system.console import tell
 from cntk_kit_recipes.launch.rank_watch import RankWatch
 from cntk_kit_recipes.launch.report_folder import report_folder
 from cntk_kit_recipes.recipe.elastic import ELASTIC
 from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.rank_variables import GROUP, take_from
 from cntk_kit_recipes.recipe.ranks import (
     CONSEQUENCE,
     DONE,
     EXPECTED,
     JOINED,
-    MPI,
     REPORT,
     REPORTS,
-    SOCKETS,
     THREADS,
     detect,
 )
@@ -74,17 +74,18 @@ def launch(
     """
     if ranks < 1:
         raise UsageError(f"-n {ranks} makes no sense: the number of ranks is at least 1")
+    from cntk_kit_recipes.recipe.run_plugins import make_plugins
+
+    registry = make_plugins(Log(), plugin_files).registry
+    take_from(registry)
     if detect().size > 1:
         raise UsageError(
             f"-n {ranks} is given to a process that {detect().by} has started as one of {detect().size}",
             hint="Give -n to cntk alone, or start it with mpiexec and without -n.",
         )
-    from cntk_kit_recipes.recipe.run_plugins import make_plugins
-
-    registry = make_plugins(Log(), plugin_files).registry
     launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
     if launcher is None:
-        launcher = (_find_elastic_launcher if elastic else _find_launcher)(registry, ranks)
+        launcher = _find_launcher(registry, ranks, elastic=bool(elastic))
     with report_folder() as folder:
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
         if elastic:
@@ -118,29 +119,48 @@ def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool) ->
         return None
 
 
-def _find_launcher(registry: Registry, ranks: int) -> Launcher:
-    """Return the launcher of MPI, or, where MPI is not installed or has none, the one of ranks on sockets."""
-    try:
-        return registry.communicators.get(MPI).launcher(ranks)
-    except (PluginError, UnsupportedError) as error:
-        try:
-            return registry.communicators.get(SOCKETS).launcher(ranks)
-        except PluginError:
-            raise error from None
+def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> Launcher:
+    """Return the launcher of the communicator with the highest priority that starts ranks here.
 
+    Args:
+        registry: has the communicators.
+        ranks: how many.
+        elastic: they go on when others are lost. It is told which communicators cannot do that.
 
-def _find_elastic_launcher(registry: Registry, ranks: int) -> Launcher:
-    """The same, for ranks that go on when others are lost."""
-    try:
-        return registry.communicators.get(MPI).launcher(ranks, elastic=True)
-    except (PluginError, UnsupportedError) as error:
+    Raises:
+        PluginError, UnsupportedError: what keeps the first one from it, or there is none.
+    """
+    refused: list[CntkError] = []
+    for name, owner in _starting_ranks(registry):
         try:
-            found = registry.communicators.get(SOCKETS).launcher(ranks, elastic=True)
-        except PluginError:
-            raise error from None
-        if isinstance(error, UnsupportedError):
-            tell(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
+            found = registry.communicators.get(name).launcher(ranks, **({"elastic": True} if elastic else {}))
+        except (PluginError, UnsupportedError) as error:
+            refused.append(error)
+            continue
+        for reason in refused if elastic else ():
+            if isinstance(reason, UnsupportedError):
+                tell(f"{reason.message}: the ranks are connected by {owner}")
         return found
+    raise refused[0] if refused else registry.communicators.nothing(group=GROUP)
+
+
+def _starting_ranks(registry: Registry) -> list[tuple[str, str]]:
+    """Return the communicators that say what starts their ranks, and who has them, those first that come first.
+
+    What is broken comes last, and what cannot run here is among them: why is told if nothing else does it.
+    """
+    found: list[tuple[float, str, str]] = []
+    for offer in registry.communicators.offers():
+        kind = offer.outcome()
+        if not isinstance(kind, type):
+            found.append((math.inf, offer.name, offer.source.name))
+        elif _function(kind) is not _function(Communicator):  # type: ignore[type-abstract]
+            found.append((-kind.priority, offer.name, offer.source.name))
+    return [(name, owner) for _, name, owner in sorted(found)]
+
+
+def _function(kind: type[Communicator]) -> object:
+    return getattr(kind.launcher, "__func__", kind.launcher)
 
 
 def _environment(ranks: int) -> Mapping[str, str]:

@@ -31,6 +31,7 @@ from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.trust import ask_to_write
 from cntk_kit_recipes.recipe.changed_data import with_changes
 from cntk_kit_recipes.recipe.core_blocks import offer_core_blocks
+from cntk_kit_recipes.recipe.descriptions import network_value, network_words, own_name
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.lost_ranks import Loss
 from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins
@@ -41,20 +42,9 @@ if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
     from cntk_core.plugins.manager import Device, PluginManager
 
-BUILDERS = (
-    "createNetwork",
-    "SimpleNetworkBuilder",
-    "NDLNetworkBuilder",
-    "BrainScriptNetworkBuilder",
-    "ExperimentalNetworkBuilder",
-)
-"""Keys with which the original names a network description, in the order in which it looks for them."""
+DEFAULT = "default"
+"""The word of the reader that reads blocks which name none."""
 
-NOT_SECTIONS = frozenset(name.lower() for name in BUILDERS if name != "SimpleNetworkBuilder")
-"""Keys, in lower case, of blocks that may be written in a language of networks."""
-
-DEFAULT_READER = "CNTKTextFormatReader"
-_OTHER_READER_NAMES = {"cntk.deserializers.textformat": "CNTKTextFormatReader"}
 _COMPOSING = {"readers": ("SideBySide", "readers"), "deserializers": ("Composite", "Composite")}
 """Keys of blocks that compose a reader of others: the reader that does, and what messages call it."""
 
@@ -155,9 +145,16 @@ class ActionContext:
         for composing, (name, title) in _COMPOSING.items():
             value = block.own(composing)
             if value is not None:
-                return readers.get(name, where=value.key_where).composed(readers.get, reader_name), block, title
-        name, where = reader_name(block)
+                return readers.get(name, where=value.key_where).composed(readers.get, self.reader_name), block, title
+        name, where = self.reader_name(block)
         return readers.get(name, where=where), block, name
+
+    def reader_name(self, block: Config) -> tuple[str, Location]:
+        """Return the name of the reader that a block asks for, and where it stands; without one the default one's."""
+        value = block.own("readerType")
+        if value is not None:
+            return value.string(), value.where
+        return own_name(self.plugins.registry.readers, DEFAULT), block.where
 
     def make_reader(
         self,
@@ -240,15 +237,14 @@ class ActionContext:
 
     def builder_value(self, section: Config) -> Value | None:
         """Return the value that describes a network, found here or in a parent, or None."""
-        names = [*BUILDERS, *(name for name in self.plugins.registry.builders.names() if name not in BUILDERS)]
-        return next((value for value in map(section.get, names) if value is not None), None)
+        return network_value(self.plugins.registry, section)
 
     def no_builder(self, section: Config) -> ConfigError:
         """Return the error that says that a section describes no network."""
         return ConfigError(
             f"No network builder found in the section {section.name}",
             where=section.where,
-            hint="NDLNetworkBuilder, SimpleNetworkBuilder, or BrainScriptNetworkBuilder must be specified",
+            hint=f"one of these must be specified: {', '.join(network_words(self.plugins.registry))}",
         )
 
     def describe_network(self, section: Config, build: BuildContext | None = None) -> Network:
@@ -403,13 +399,6 @@ class ActionContext:
         return name, self.plugins.engine(
             name, where=where, device=chosen, device_where=None if place is None else place.where
         )
-
-
-def reader_name(block: Config) -> tuple[str, Location]:
-    """Return the name of the reader that a block asks for, and where it stands; without one it is the text reader."""
-    value = block.own("readerType")
-    name = DEFAULT_READER if value is None else value.string()
-    return _OTHER_READER_NAMES.get(name.lower(), name), block.where if value is None else value.where
 
 
 def _check_streams(reader: DataReader, inputs: Sequence[Input], block: Config) -> None:

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from cntk_core.config import COMMAND_LINE, Config, UnreadKeys
-from cntk_core.contract.builder import BuildContext, Document
+from cntk_core.contract.builder import BuildContext, Document, NetworkBuilder
 from cntk_core.errors import ConfigError, Location, UsageError
 
 if TYPE_CHECKING:
     from cntk_core.plugins.manager import PluginManager
+    from cntk_core.plugins.registry import Registry
     from cntk_kit_recipes.recipe.log import Log
-
-LANGUAGE = "BrainScriptNetworkBuilder"
-"""The builder that reads such recipes."""
 
 FILES = ("-f", "--file")
 FOLDERS = "-I"
@@ -104,9 +102,29 @@ def load_document(arguments: Sequence[str], plugins: PluginManager, log: Log) ->
         _enter(*line.directory)
         log.plain(f"Changed current directory to {line.directory[0]}")
     registry = plugins.registry
-    builder = registry.builders.get(LANGUAGE)()
+    builder = recipe_builder(registry, line.document)()
     context = BuildContext(find_op=registry.ops.find, op_names=registry.ops.names, trace=log.line)
     return attrs.evolve(builder.read_recipe(line.document, context), unread=UnreadKeys())
+
+
+def recipe_builder(registry: Registry, document: Document) -> type[NetworkBuilder]:
+    """Return the builder that reads a recipe: the one that claims the suffix of its first file, else any suffix.
+
+    Raises:
+        PluginError: there is none.
+    """
+    path, where = document.files[0]
+    found: dict[str, list[tuple[int, str]]] = {}
+    for offer in registry.builders.offers():
+        builder = offer.outcome()
+        if isinstance(builder, type):
+            for suffix in builder.recipe_suffixes:
+                found.setdefault(suffix.lower(), []).append((-builder.priority, offer.name))
+    ending = Path(path).suffix.lower()
+    names = sorted(found.get(ending) or found.get("", []))
+    if not names:
+        raise registry.builders.nothing(where)
+    return registry.builders.get(names[0][1], where=where)
 
 
 def _enter(directory: str, where: Location) -> None:

@@ -25,6 +25,7 @@ from cntk_kit_recipes.recipe.document import is_document, load_document
 from cntk_kit_recipes.recipe.elastic import Work, min_ranks, persevere, prepare
 from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_kit_recipes.recipe.log import Log, library_warnings
+from cntk_kit_recipes.recipe.rank_variables import take_from
 from cntk_kit_recipes.recipe.ranks import (
     Launch,
     check_variables,
@@ -41,6 +42,7 @@ from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins
 
 if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
+    from cntk_core.plugins.manager import PluginManager
 
 _WIDTH = 78
 
@@ -101,8 +103,16 @@ def _run_recipe(
     communicator: Communicator | None,
 ) -> None:
     """Do it: see :func:`run_recipe`."""
-    launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
-    if communicator is None:
+    plugins: PluginManager | None = None
+    if communicator is not None:
+        launch = Launch(communicator.rank, communicator.size)
+    else:
+        take_from(None)
+        launch = detect()
+        if not launch.by and any(Path(word).suffix == ".py" for word in plugin_files):
+            plugins = make_plugins(log, plugin_files, listeners, watchers, recipe=_plugins_told(arguments))
+            take_from(plugins.registry)
+            launch = detect()
         check_variables()
         label_output(launch)
         note_process(launch)
@@ -113,8 +123,11 @@ def _run_recipe(
     brief = progress and only is not None
     if not brief:
         log.plain(banner)
-    plugins = make_plugins(log, plugin_files, listeners, watchers) if is_document(arguments) else None
-    config = load_recipe(arguments) if plugins is None else load_document(arguments, plugins, log)
+    if is_document(arguments):
+        plugins = plugins or make_plugins(log, plugin_files, listeners, watchers)
+        config = load_document(arguments, plugins, log)
+    else:
+        config = load_recipe(arguments)
     plugin_files = _from_anywhere(plugin_files, config)
     _enter_directory(config, log)
     _ask_for_files(config)
@@ -151,6 +164,16 @@ def _run_recipe(
     if context.rank == 0:
         _finish(context)
     disconnect(context.rank)
+
+
+def _plugins_told(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return what a recipe says of plugins; what is wrong with it is told when it is read for the run."""
+    if is_document(arguments):
+        return ()
+    try:
+        return recipe_plugins(load_recipe(arguments))
+    except (CntkError, OSError):
+        return ()
 
 
 def _from_anywhere(plugin_files: Sequence[str], config: Config) -> Sequence[str]:

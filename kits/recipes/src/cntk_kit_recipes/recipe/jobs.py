@@ -13,7 +13,8 @@ from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, 
 from cntk_core.plugins.registry import Registry
 from cntk_core.trust import ask_to_run, ask_to_write
 from cntk_kit_recipes.recipe import actions as table
-from cntk_kit_recipes.recipe.context import NOT_SECTIONS, ActionContext, device_of, precision_of
+from cntk_kit_recipes.recipe.context import ActionContext, device_of, precision_of
+from cntk_kit_recipes.recipe.descriptions import languages
 
 
 @attrs.frozen(eq=False)
@@ -55,7 +56,7 @@ def find_jobs(config: Config, registry: Registry, only: str | None = None) -> li
         jobs += collect(partial(_jobs_of, config, command, registry, only), problems) or ()
     raise_problems(problems)
     if only is not None and not jobs:
-        sections = config.sections(leave_out=NOT_SECTIONS)
+        sections = config.sections(leave_out=languages(registry, config.keys()))
         jobs = [
             job for section in sections if section.own("action") is not None for job in _of(section, registry, only)
         ]

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import attrs
 
 from cntk_core.errors import CntkError
+from cntk_kit_recipes.recipe.rank_variables import all_rank_variables
 
 if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
     from cntk_core.plugins.registry import Registry
-
-MPI, SOCKETS = "mpi", "sockets"
-"""Communicators, as plugins offer them."""
 
 EXPECTED = "CNTK_RANKS"
 """Variable with the number of ranks that ``cntk -n`` has asked for."""
@@ -32,15 +30,6 @@ DONE = "done"
 REPORT, CONSEQUENCE, PROCESS, JOINED = "rank-{}.txt", "after-{}.txt", "rank-{}.pid", "joined-{}"
 """Files of a rank in this folder: its message, or one that only says that another rank is gone; its process; a mark
 that it is connected to the others, where losses are tolerated."""
-
-_VARIABLES = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI", MPI),
-    ("PMI_RANK", "PMI_SIZE", "mpiexec", MPI),
-    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec", MPI),
-    ("RANK", "WORLD_SIZE", "a launcher that sets RANK and WORLD_SIZE", SOCKETS),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", MPI),
-)
-"""Variables with the rank and the number of ranks, who sets them, and how such ranks find each other."""
 
 _LOCAL = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE")
 """Variables with the number of ranks on this machine."""
@@ -60,21 +49,21 @@ class Launch:
     Attributes:
         rank, size: this rank, from 0, and how many there are.
         by: who says so.
-        communicator: how the ranks find each other.
+        communicator: how the ranks find each other; empty if nobody says so.
     """
 
     rank: int = 0
     size: int = 1
     by: str = ""
-    communicator: str = MPI
+    communicator: str = ""
 
 
 def detect(environment: Mapping[str, str] = os.environ) -> Launch:
     """Return what the launcher of this process says; a single rank if nobody says anything."""
-    for rank, size, by, communicator in _VARIABLES:
-        found = environment.get(rank, ""), environment.get(size, "")
-        if found[0].isdecimal() and found[1].isdecimal() and int(found[0]) < int(found[1]):
-            return Launch(int(found[0]), int(found[1]), by, communicator)
+    for variables in all_rank_variables():
+        found = variables.found(environment)
+        if found is not None:
+            return Launch(*found, variables.title, variables.communicator)
     return Launch()
 
 
@@ -127,16 +116,17 @@ def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
         PluginError: no plugin can do that here.
         LaunchError: this process does not find the others.
     """
-    communicator = registry.communicators.get(name or launch.communicator)()
+    name = name or launch.communicator
+    communicator = registry.communicators.get(name)()
     expected = os.environ.get(EXPECTED, str(launch.size))
     if expected != str(launch.size):
         raise LaunchError(f"{expected} ranks were asked for, but there are {launch.size}")
     if (communicator.rank, communicator.size) != (launch.rank, launch.size):
         raise LaunchError(
             f"{launch.by} started {launch.size} processes, but this one is rank {communicator.rank} of "
-            f"{communicator.size} in its MPI program",
-            hint="The launcher belongs to another MPI library than the one that mpi4py loads. "
-            f"'cntk train recipe.cntk -n {launch.size}' takes the right one.",
+            f"{communicator.size} for the communicator '{name}'",
+            hint="They do not belong together, as a launcher of another MPI library than mpi4py's. "
+            f"'cntk train recipe.cntk -n {launch.size}' takes one that does.",
         )
     _ACTIVE.append(communicator)
     return communicator

@@ -21,6 +21,7 @@ from cntk_core.records.origin import Origin, merged
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.ranks import NoExchange, Ranks
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block.early_stopping import read_early_stopping
 from cntk_kit_recipes.block.named_schedules import with_schedules
 from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_kit_recipes.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
@@ -100,6 +101,7 @@ def check_readers(context: ActionContext, section: Config) -> None:
 
 def _check_sgd(context: ActionContext, section: Config) -> None:
     settings_of(context, _sgd(section))
+    read_early_stopping(_sgd(section))
     ranks_of(context, _sgd(section))
 
 
@@ -216,6 +218,7 @@ def train(
             stop=stop,
             after_loss=context.loss.said,
             begun=context.begun,
+            early_stopping=read_early_stopping(sgd),
             job=_job(context, section, action, sgd, settings.max_epochs),
         )
         with listening(stop):

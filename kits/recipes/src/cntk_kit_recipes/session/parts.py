@@ -18,6 +18,7 @@ from cntk_core.network.network import Network
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block.early_stopping import EarlyStopping
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.settings_text import settings_text
@@ -66,6 +67,7 @@ class SessionParts:
         make_mode: go on from what is there; otherwise begin anew.
         stop: asks training to end after a minibatch.
         begun: set as soon as files of this training have taken the place of those of an earlier one.
+        early_stopping: when training ends before its last epoch; None: it does not.
     """
 
     engine: ExecutionEngine
@@ -84,6 +86,7 @@ class SessionParts:
     make_mode: bool = True
     stop: StopRequest = attrs.field(factory=StopRequest)
     begun: Event = attrs.field(factory=Event)
+    early_stopping: EarlyStopping | None = None
 
     def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
         """Who listens to an event."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -67,6 +67,11 @@ class RankSaver:
         """See :meth:`Saver.copy_best`."""
         if self.ranks.is_main:
             self.saver.copy_best(best, done)
+
+    def save_copies(self, criteria: Sequence[str], progress: Progress) -> None:
+        """See :meth:`Saver.save_copies`."""
+        if self.ranks.is_main:
+            self.saver.save_copies(criteria, progress)
 
     def _named(self, progress: Progress) -> Progress:
         return attrs.evolve(progress, ranks=self.ranks.entries())

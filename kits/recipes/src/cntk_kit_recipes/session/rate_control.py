@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from cntk_core.training.rates.auto_adjust import AutoAdjust
+from cntk_kit_recipes.block.early_stopping import Best
 
 FINISHED = "with continueReduce the criterion improved too little a second time"
 
@@ -28,6 +29,7 @@ class ControlState:
         rate_change: by what the last search changed the rate.
         rows: parallel sequences of the last minibatch; with truncated training, rates per minibatch hang on them.
         best: by criterion, its least value on the validation set and after how many epochs it was.
+        watched: the best epoch by what early stopping looks at.
     """
 
     rate: float = 0.0
@@ -40,6 +42,7 @@ class ControlState:
     rate_change: float = 1.0
     rows: int = 1
     best: Mapping[str, tuple[float, int]] = attrs.field(factory=dict)
+    watched: Best = attrs.field(factory=Best)
 
     def entries(self) -> dict[str, Any]:
         """Return it as numbers and texts, for a file."""
@@ -62,6 +65,7 @@ class ControlState:
         known["searched"] = tuple(float(rate) for rate in known.get("searched", ()))
         best = known.get("best", {}).items()
         known["best"] = {str(name): (float(value), int(epochs)) for name, (value, epochs) in best}
+        known["watched"] = Best(**known.get("watched", {}))
         return cls(**known)
 
     def with_criterion(self, criterion: float) -> ControlState:

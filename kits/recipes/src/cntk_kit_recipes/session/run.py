@@ -25,6 +25,7 @@ from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
 from cntk_core.training.rates.schedules import effective_momentum, time_constant
+from cntk_kit_recipes.session.best_model import put_back
 from cntk_kit_recipes.session.epoch import EpochLoop
 from cntk_kit_recipes.session.epoch_progress import EpochResult, NotANumber, Pace
 from cntk_kit_recipes.session.epoch_rates import Pacing
@@ -95,6 +96,7 @@ class TrainingRun:
         self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
         self.samples = 0
         self.epoch_samples = self.settings.epoch_size
+        self.copied: list[str] = []
         self._validation: Program | None = None
 
     def run(self) -> TrainingSummary:
@@ -117,7 +119,7 @@ class TrainingRun:
             pace, self.state = self._pace()
             stopped = self._rate_is_too_low(pace)
             if stopped:
-                self.saver.save(self._progress(last), final=True)
+                self._save(last, final=True)
                 break
             last = self._train(pace)
             soundness.look(pace.epoch, pace.rate, last.loss)
@@ -130,7 +132,8 @@ class TrainingRun:
             stopped = stopped or verdict.finished
             self._keep(pace, last, verdict, final=bool(stopped))
         if self.settings.save_best_model_per_criterion:
-            self.saver.copy_best(self.state.best, self.done)
+            left = {name: best for name, best in self.state.best.items() if name not in self.copied}
+            self.saver.copy_best(left, self.done)
         for line in self.loop.program.remarks():
             self.log.line(line)
         criteria = averages(last.criteria) if last is not None else {}
@@ -338,6 +341,7 @@ class TrainingRun:
         if self.settings.save_best_model_per_criterion and validation:
             self.state = self.state.with_best(averages(validation), pace.epoch + 1)
             self.log.best_so_far(self.state.best)
+        ended = self._watch(pace, averages(validation or result.criteria))
         self.state = self.state.with_criterion(self._controlling(result, validation))
         if self.pacing.compares(pace.epoch):
             verdict = judge(options, self.state, lambda: self._roll_back(pace))
@@ -355,7 +359,21 @@ class TrainingRun:
             reason = "the same epoch would be repeated, because the learning rate was not reduced"
             self.log.line(f"Training ends after epoch {pace.epoch + 1}: {reason}")
             return attrs.evolve(verdict, finished=reason)
+        elif ended and not verdict.roll_back:
+            self.log.line(f"Training ends after epoch {pace.epoch + 1}: {ended}")
+            return attrs.evolve(verdict, finished=ended)
         return verdict
+
+    def _watch(self, pace: Pace, criteria: Mapping[str, float]) -> str:
+        """Take note of an epoch; say why it was the last one by ``earlyStopping``, which is usually empty."""
+        options = self.parts.early_stopping
+        if options is None:
+            return ""
+        name, value = options.chosen(criteria)
+        best = self.state.watched.after(value, pace.epoch + 1, options.min_delta)
+        self.state = attrs.evolve(self.state, watched=best)
+        waited = pace.epoch + 1 - best.epochs
+        return f"'{name}' has not improved since epoch {best.epochs}" if waited >= options.patience else ""
 
     def _controlling(self, result: EpochResult, validation: Mapping[str, Criterion]) -> float:
         """Return the average of the criterion that controls the learning rate."""
@@ -382,15 +400,26 @@ class TrainingRun:
         """Save what an epoch gave, or, after a roll-back, the new state of the model that training went back to."""
         if not verdict.roll_back:
             self.done = pace.epoch + 1
-            self.saver.save(self._progress(result), final=final)
+            self._save(result, final=final)
             return
         self.done = pace.epoch + 1 - self.settings.auto_adjust.interval
         self.saver.revise(self._progress(result), pace.epoch)
         if final:
-            self.saver.save(self._progress(result), final=True)
+            self._save(result, final=True)
         elif self.state.rate < LEAST_RATE:
             rate = self.state.rate
             self.log.line(f"learnRate per sample is reduced to {rate:.8g} which is below 1e-12. stop training.")
+
+    def _save(self, result: EpochResult | None, *, final: bool) -> None:
+        """Save a model; the last one with the best parameters, if ``earlyStopping`` wants them."""
+        options, best = self.parts.early_stopping, self.state.watched.epochs
+        is_last = final or self.done == self.settings.max_epochs
+        if is_last and options is not None and options.restore_best and best not in (0, self.done):
+            if self.settings.save_best_model_per_criterion:  # the final model is not that of the last epoch any more
+                self.copied = [name for name, (_, epochs) in self.state.best.items() if epochs == self.done]
+                self.saver.save_copies(self.copied, self._progress(result))
+            put_back(self.parts, self.store, best)
+        self.saver.save(self._progress(result), final=final)
 
     def _progress(self, result: EpochResult | None) -> Progress:
         self.saver.steps = self.loop.steps

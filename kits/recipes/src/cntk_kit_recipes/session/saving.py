@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -158,13 +158,28 @@ class Saver:
         self.parts.lock.check()
         for name, (_, epochs) in best.items():
             source = paths.final if epochs == done else paths.model(epochs)
-            target = paths.final.with_name(f"{paths.final.name}_{name}")
+            target = self._copy_of(name)
             if not source.is_file():
                 log.line(f"Warning: the best model by '{name}', of epoch {epochs}, is not there any more: '{source}'")
                 continue
             with saving(target), source.open("rb") as file:
                 replace_file(target, iter(partial(file.read, _CHUNK), b""), scratch=paths.folder)
             log.line(f"Best epoch for criterion '{name}' is {epochs} and model {source} copied to {target}")
+
+    def save_copies(self, criteria: Sequence[str], progress: Progress) -> None:
+        """Save the model as it is as the best one by some criteria, to ``MODEL_criterion``."""
+        for name in criteria:
+            target = self._copy_of(name)
+            with saving(target):
+                info = ModelInfo(progress.epochs, progress.samples)
+                save_model(self.network, target, info, scratch=self.parts.paths.folder)
+            self.parts.log.line(
+                f"Best epoch for criterion '{name}' is {progress.epochs}; its model is saved to {target}"
+            )
+
+    def _copy_of(self, criterion: str) -> Path:
+        final = self.parts.paths.final
+        return final.with_name(f"{final.name}_{criterion}")
 
     def _checkpoint(self, model: Path, progress: Progress, of_ranks: Mapping[str, NDArray[Any]] | None) -> None:
         folder, path = self.parts.paths.folder, checkpoint_of(model)

@@ -27,6 +27,7 @@ from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block.early_stopping import EarlyStopping
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.final_model import check_final, mend_final
 from cntk_kit_recipes.session.generations import ModelPaths, Start, final_epochs, find_start
@@ -65,6 +66,7 @@ class TrainingSession:
         stop: asks training to end after a minibatch.
         after_loss: who was lost, if this session goes on with the training of a session that lost ranks.
         begun: set as soon as files of this training have taken the place of those of an earlier one.
+        early_stopping: when training ends before its last epoch, and with which parameters.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class TrainingSession:
         stop: StopRequest | None = None,
         after_loss: str = "",
         begun: Event | None = None,
+        early_stopping: EarlyStopping | None = None,
     ) -> None:
         log, paths = log or RunLog(trace_level=settings.trace_level), ModelPaths(Path(model_path), settings.max_epochs)
         self.parts = SessionParts(
@@ -108,6 +111,7 @@ class TrainingSession:
             make_mode,
             stop or StopRequest(),
             begun or Event(),
+            early_stopping,
         )
         self._given, self._paths, self._log = network, paths, log
         self._resume = resume

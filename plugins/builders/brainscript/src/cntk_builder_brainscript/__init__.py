@@ -1,5 +1,5 @@
 """Network builder for BrainScript."""
 
-from cntk_builder_brainscript.builder import BrainScriptNetworkBuilder
+from cntk_builder_brainscript.builder import BrainScriptNetworkBuilder, CreateNetwork
 
-__all__ = ["BrainScriptNetworkBuilder"]
+__all__ = ["BrainScriptNetworkBuilder", "CreateNetwork"]

@@ -27,6 +27,8 @@ class BrainScriptNetworkBuilder(NetworkBuilder):
     """
 
     requires_api = "1.0"
+    priority = 10
+    recipe_suffixes = (".bs", "")
 
     def build(self, block: Value, context: BuildContext) -> Network:
         """Return the network of a ``BrainScriptNetworkBuilder`` value.
@@ -55,6 +57,12 @@ class BrainScriptNetworkBuilder(NetworkBuilder):
             BuildError, Problems: the text is wrong, or its list of actions is.
         """
         return read_recipe(document, context)
+
+
+class CreateNetwork(BrainScriptNetworkBuilder):
+    """The same under the word ``createNetwork``, which CNTK looks for before all others."""
+
+    priority = 40
 
 
 def _in_recipe(block: Value) -> NetworkInRecipe | None:

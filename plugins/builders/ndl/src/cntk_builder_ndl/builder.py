@@ -42,6 +42,7 @@ class NDLNetworkBuilder(NetworkBuilder):
 
     options = NDLOptions
     requires_api = "1.0"
+    priority = 20
 
     def build(self, block: Value, context: BuildContext) -> Network:
         """Return the network of an ``NDLNetworkBuilder`` block.

@@ -47,6 +47,7 @@ class PythonNetworkBuilder(NetworkBuilder):
 
     options = PythonBuilderOptions
     requires_api = "1.0"
+    block_is_section = True
 
     def build(self, block: Value, context: BuildContext) -> Network:
         """Build the network.

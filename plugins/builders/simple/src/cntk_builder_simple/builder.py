@@ -14,6 +14,8 @@ class SimpleNetworkBuilder(NetworkBuilder):
 
     options = SimpleOptions
     requires_api = "1.0"
+    block_is_section = True
+    priority = 30
 
     def build(self, block: Value, context: BuildContext) -> Network:
         """Return the network of a ``SimpleNetworkBuilder`` section.

@@ -112,11 +112,7 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
 
 
 def _use_running(channels: _Channels) -> list[Call]:
-    """The numbers of the running statistics.
-
-    Raises:
-        NetworkError: nothing was counted yet, and nobody gave a variance.
-    """
+    """The numbers of the running statistics."""
     node = channels.node
     variance = channels.parameter(4)
     if len(node.inputs) > 5:

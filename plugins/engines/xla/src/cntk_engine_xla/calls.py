@@ -11,7 +11,6 @@ from typing import Any
 
 import attrs
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Input, Node, Parameter, SequenceLayout
@@ -19,6 +18,7 @@ from cntk_engine_xla.execution_state import ExecutionState
 from cntk_engine_xla.functions import UnitFunction
 from cntk_engine_xla.layouts import TimeSteps
 from cntk_engine_xla.lowering import Array, axis_around, stream_behind
+from cntk_engine_xla.transfers import on_device
 from cntk_engine_xla.units import Unit, nodes_of
 
 Scalars = Mapping[str, float]
@@ -184,7 +184,7 @@ class Caller:
         if self._numbers is None or list(scalars) != self._numbers[0]:
             numbers = [[each[name] for name in self._names] for each in scalars]
             # The caller may change his mappings.
-            self._numbers = [dict(each) for each in scalars], jnp.array(numbers, np.float64)
+            self._numbers = [dict(each) for each in scalars], on_device(numbers, np.float64)
         return self._numbers[1]
 
     def _draws(self, node: Node) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Parameter, ParameterStore, Plan, UpdateRule
 from cntk_engine_xla.lowering import Array
+from cntk_engine_xla.transfers import on_device
 
 
 class DeviceParameters:
@@ -45,11 +45,11 @@ class DeviceParameters:
         """Get everything from the store."""
         store = self._store
         # Copies: the arrays are given to functions that write over them.
-        self.trained = tuple(jnp.array(store.value(parameter)) for parameter in self._trained)
+        self.trained = tuple(on_device(store.value(parameter)) for parameter in self._trained)
         self.slots = tuple(
-            tuple(jnp.array(store.slot(name, parameter)) for name in self._names) for parameter in self._trained
+            tuple(on_device(store.slot(name, parameter)) for name in self._names) for parameter in self._trained
         )
-        self._values = {parameter: jnp.array(store.value(parameter)) for parameter in self._others}
+        self._values = {parameter: on_device(store.value(parameter)) for parameter in self._others}
         store.hold(self)
         self.here = True
 

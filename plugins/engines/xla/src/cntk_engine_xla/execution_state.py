@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Input, Node, Parameter, UpdateRule
@@ -16,6 +15,7 @@ from cntk_engine_xla.sizes import Sizes
 from cntk_engine_xla.staging import Staging
 from cntk_engine_xla.table import Lowerings
 from cntk_engine_xla.totals import Totals
+from cntk_engine_xla.transfers import on_device
 from cntk_engine_xla.value_cache import ValueCache
 
 
@@ -62,7 +62,7 @@ class ExecutionState:
             return self.values.take(node)
         found = self._constants.get(node)
         if found is None:
-            found = self._constants[node] = jnp.array(node.value.reshape(node.known_shape), self.dtype)
+            found = self._constants[node] = on_device(node.value.reshape(node.known_shape), self.dtype)
         return found
 
     def clear(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api.engines import GradientStep, LoopGradient
 from cntk_engine_xla.execution_state import ExecutionState
+from cntk_engine_xla.transfers import on_device
 from cntk_engine_xla.units import Unit
 
 
@@ -25,7 +25,7 @@ def compute(state: ExecutionState, unit: Unit, *, training: bool) -> None:
         if node in state.totals.places:
             state.totals.add(node, float(values[node].reshape(-1)[0]))
     if training and unit.updated:
-        state.parameters.change({parameter: jnp.array(values[parameter]) for parameter in unit.updated})
+        state.parameters.change({parameter: on_device(values[parameter]) for parameter in unit.updated})
 
 
 def _compute_gradients(state: ExecutionState, unit: Unit, step: GradientStep | LoopGradient) -> None:

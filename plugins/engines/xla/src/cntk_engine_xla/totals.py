@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Node
 from cntk_engine_xla.lowering import Array
+from cntk_engine_xla.transfers import on_device
 
 
 class Totals:
@@ -45,5 +45,5 @@ class Totals:
     def lend(self) -> Array:
         """Return the sums on the device, for a function that writes over them; another array is put in their place."""
         if isinstance(self.array, np.ndarray):
-            self.array = jnp.array(self.array)
+            self.array = on_device(self.array)
         return self.array

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cntk._inherited import inherit
 from cntk._names import MODULES, NAMES
 from cntk.default_options import default_options as default_options  # else it would be the module of that name
 
@@ -39,4 +40,6 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *MODULES, *NAMES})
 
 
-__all__ = sorted({*MODULES, *NAMES})
+__all__ = sorted({*MODULES, *NAMES, "FreeDimension", "InferredDimension"})
+
+inherit(__name__)

@@ -36,8 +36,8 @@ _BY_MODULE = {
     " SentinelValueForInferParamInitRank bilinear glorot_normal glorot_uniform he_normal he_uniform"
     " initializer_with_rank normal truncated_normal uniform xavier",
     "cntk.losses": "binary_cross_entropy cosine_distance cosine_distance_with_negative_samples"
-    " cross_entropy_with_softmax fmeasure lambda_rank lattice_sequence_with_softmax nce_loss squared_error"
-    " weighted_binary_cross_entropy",
+    " cross_entropy_with_softmax fmeasure hierarchical_softmax_layer lambda_rank lattice_sequence_with_softmax nce_loss"
+    " squared_error weighted_binary_cross_entropy",
     "cntk.metrics": "classification_error edit_distance_error ndcg_at_1",
     "cntk.internal": "map_if_possible sanitize_axis sanitize_axis_list sanitize_batch sanitize_convolution_args"
     " sanitize_dtype_cntk sanitize_dynamic_axes sanitize_function sanitize_input sanitize_multi_axis_reduction_list"

@@ -52,6 +52,11 @@ def set_computation_network_trace_level(level: int) -> None:
     """Do nothing: the core says what it does where it is asked."""
 
 
+def allow_renaming_functions() -> None:
+    """Let functions that have a name be given another one."""
+    Function._may_rename = True
+
+
 def enable_forward_values_sharing() -> None:
     """Do nothing: memory is always shared where that is possible."""
 
@@ -70,6 +75,7 @@ __all__ = [
     "Function",
     "Parameter",
     "Variable",
+    "allow_renaming_functions",
     "always_allow_setting_default_device",
     "disable_forward_values_sharing",
     "enable_forward_values_sharing",

@@ -6,6 +6,8 @@ from enum import IntEnum, unique
 from functools import cache
 from typing import NoReturn
 
+from cntk._inherited import inherit
+
 
 @unique
 class DeviceKind(IntEnum):
@@ -117,3 +119,6 @@ def get_gpu_properties(device: DeviceDescriptor) -> NoReturn:
     if device.type() != DeviceKind.GPU.value:
         raise ValueError(f"{device} is no GPU")
     raise NotImplementedError("what a GPU is like is told by `cntk doctor`")
+
+
+inherit(__name__)

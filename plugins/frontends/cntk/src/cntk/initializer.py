@@ -10,6 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk._inherited import inherit
+
 DefaultParamInitScale = 1
 SentinelValueForInferParamInitRank = 2**31 - 1
 SentinelValueForAutoSelectRandomSeed = 2**64 - 3
@@ -198,3 +200,6 @@ def initializer_with_rank(
     if found.filter_rank is None and _rank(filter_rank) is not None:
         found = attrs.evolve(found, filter_rank=filter_rank)
     return found
+
+
+inherit(__name__)

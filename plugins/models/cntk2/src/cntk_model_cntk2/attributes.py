@@ -103,7 +103,9 @@ def _reshape(entry: Entry, inputs: Inputs) -> Any:
     if any(not 0 <= dim <= MOST for dim in dims):
         entry.fail("has dimensions in its 'newShape' that make no sense")
     last = 0 if end.index == _END else axis_number(end, inputs[0], entry.place)
-    return attributes_of("Reshape")(dims, axis_number(begin, inputs[0], entry.place), last)
+    behind = begin.index == _END and inputs[0].shape is not None  # where new axes are added
+    first = len(inputs[0].shape or ()) + 1 if behind else axis_number(begin, inputs[0], entry.place)
+    return attributes_of("Reshape")(dims, first, last)
 
 
 def _windows(entry: Entry) -> dict[str, Any]:

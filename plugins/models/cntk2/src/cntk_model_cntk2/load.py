@@ -23,21 +23,19 @@ from cntk_core.api import (
     UnsupportedError,
 )
 from cntk_core.api.builders import BATCH, Placeholder, infer_node, unsound
-from cntk_model_cntk2.attributes import READERS
+from cntk_model_cntk2.attributes import READERS, attributes_of
 from cntk_model_cntk2.axes import SEQUENCE, dynamic_axis, memory_shape
 from cntk_model_cntk2.graph import Graph
 from cntk_model_cntk2.naming import add_blocks, choose_names
-from cntk_model_cntk2.operations import FUTURE, OPERATIONS, PAST, REFUSED, Operation
+from cntk_model_cntk2.operations import COUNTED, FUTURE, OPERATIONS, PAST, REFUSED, SHAPED, Operation
 from cntk_model_cntk2.parts import PARTS, Part
 from cntk_model_cntk2.records import CONSTANT, INPUT, PARAMETER, Composite, Function, Variable, read_composite
 from cntk_model_cntk2.values import INFERRED, Axis
 
+_RESHAPE = attributes_of("Reshape")
 _LANGUAGE = "model"
 _MARKS = {"aggregateLoss": "criterion", "aggregateEvalMetric": "evaluation"}
 """How a Trainer of the original calls what it adds up over a minibatch."""
-
-_SHAPED = ("Reshape", "RowStack", "Slice", "Pad", "Times", "TransposeTimes", "LearnableParameter", "OneHot", "Gather")
-"""Ops whose value has axes although all that they read has none."""
 
 
 @attrs.frozen(eq=False)
@@ -135,6 +133,8 @@ class _Importer:
         for node, role in _roles(nodes).items():
             self.network.mark(node, role)
         self.network.infer()
+        for node in self.network:
+            self._note_scalar(node)
         single = {node.axis for node in self.single} | {BATCH}
         results = [
             Result(*labels[node], node, () if node in self.scalars else node.known_shape, _axes(node, single))
@@ -224,7 +224,17 @@ class _Importer:
             function.attributes.fail(f"has {len(arranged)} inputs")
         if sorted(arranged) != list(range(len(function.inputs))):
             function.attributes.fail(f"has {len(function.inputs)} inputs")
-        return self.reconciled(operation.ours, [self.variable(function.inputs[index]) for index in arranged])
+        inputs = [self.variable(function.inputs[index]) for index in arranged]
+        if operation.ours in COUNTED:
+            inputs = [self._number(node) if node in self.scalars else node for node in inputs]
+        return self.reconciled(operation.ours, inputs)
+
+    def _number(self, node: Node) -> Node:
+        """Return a single number without the axis that it has here."""
+        if node.shape != (1,):
+            return node
+        name = f"{node.name}.number"
+        return self.network[name] if name in self.network else self.add(name, "Reshape", [node], _RESHAPE((), 1, 0))
 
     def _plain(self, function: Function, operation: Operation) -> Node:
         inputs = self._inputs(function, operation)
@@ -291,14 +301,18 @@ class _Importer:
         if all(child.shape is not None for child in inputs):
             with suppress(CntkError):  # said again when all is known
                 infer_node(node)
-        plain = node.op.name not in _SHAPED and bool(inputs)
-        if node.shape == (1,) and plain and all(child.shape == () or child in self.scalars for child in inputs):
-            self.scalars.add(node)
+        self._note_scalar(node)
         over_steps = node.op.name == "ReduceElements" and node.attributes.axis == SEQUENCE
         if over_steps or node.op.name in ("UnpackSequence", "ToBatch"):
             self._note_single(node)
         self.current.append(node)
         return node
+
+    def _note_scalar(self, node: Node) -> None:
+        """Note a node whose value is made of numbers without axes, and has none there either."""
+        plain = node.op.name not in SHAPED and bool(node.inputs)
+        if node.shape == (1,) and plain and all(each.shape == () or each in self.scalars for each in node.inputs):
+            self.scalars.add(node)
 
     def _note_single(self, node: Node) -> None:
         """Note a node that makes an axis with one step in each sequence."""

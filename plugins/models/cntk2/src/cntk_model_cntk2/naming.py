@@ -71,7 +71,8 @@ def choose_names(importer: _Importer, outputs: Mapping[Node, Sequence[str]]) -> 
         variable = importer.composite.variables.get(steps[0])
         name = owned[0].name if owned is not None else variable.name if variable is not None else ""
         labels[node] = name, steps[0]
-        wanted[node] = name or wanted.get(node, "")
+        passed = name and owned is None  # an input that is an output, too, keeps its name
+        wanted[node] = f"{name}.output" if passed else name or wanted.get(node, "")
     first = [*outputs, *importer.network.inputs]
     counted = Counter(wanted[node].lower() for node in importer.network if wanted.get(node))
     blocks = _innermost(importer.network)

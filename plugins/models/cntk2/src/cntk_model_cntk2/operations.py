@@ -78,3 +78,9 @@ REFUSED = {90: "LatticeSequenceWithSoftmax", 93: "CustomProxyOp", 97: "Convoluti
 """Operations of CNTK 2.7 for which there is none here."""
 
 PAST, FUTURE = 37, 38
+
+COUNTED = ("OneHot", "Gather", "UnpackSequence", "UnpackBatch", "Squeeze")
+"""Ops of ours whose value has axes of its own beside those of what they read: a single number must have none."""
+
+SHAPED = (*COUNTED, "Reshape", "RowStack", "Slice", "Pad", "Times", "TransposeTimes", "LearnableParameter")
+"""Ops of ours whose value has axes although all that they read has none."""

@@ -14,6 +14,7 @@ from cntk_model_cntk2.axes import EVERYTHING, WHOLE_SAMPLE, reduced_axis
 from cntk_model_cntk2.records import Function
 
 _MOST_NEGATIVES = 2**20
+_MOST_TURNED = 2**10
 
 
 class Importer(Protocol):
@@ -60,12 +61,20 @@ def _reduce(part: Part) -> list[Node]:
     return [node]
 
 
+def _reshape(part: Part) -> list[Node]:
+    """A single number has no axes in the original, and one here: the new axes take its place."""
+    attributes = READERS["Reshape"](part.function.attributes, part.inputs)
+    if part.inputs[0] in part.importer.scalars:
+        attributes = attrs.evolve(attributes, begin_axis=1, end_axis=0)
+    return [part.add("Reshape", part.inputs, attributes)]
+
+
 def _slice(part: Part) -> list[Node]:
     entry, strides = part.function.attributes, strides_of(part.function.attributes)
     attributes = READERS["Slice"](entry, part.inputs)
     if all(stride == 1 for stride in strides):
         return [part.add("Slice", part.inputs, attributes)]
-    if len(strides) != len(attributes.axis) or any(stride < 1 for stride in strides):
+    if len(strides) != len(attributes.axis) or 0 in strides:
         entry.fail("has steps that make no sense")
     node = part.add("Slice", part.inputs, attributes, ".all")
     for axis, stride in zip(attributes.axis, strides, strict=True):
@@ -74,9 +83,11 @@ def _slice(part: Part) -> list[Node]:
 
 
 def _each(part: Part, node: Node, axis: int, stride: int) -> Node:
-    """Every so-manieth element: the first of each row, when the axis is folded into rows."""
+    """Every so-manieth element: the first of each row, when the axis is folded into rows; from the end if negative."""
     if stride == 1:
         return node
+    if stride < 0:
+        return _each(part, _turned(part, node, axis), axis, -stride)
     shape = node.known_shape
     size = shape[-axis]
     rows = -(-size // stride)
@@ -87,6 +98,20 @@ def _each(part: Part, node: Node, axis: int, stride: int) -> Node:
     folded = part.add("Reshape", [padded], reshape((stride, rows), axis, axis + 1), f".folded{axis}")
     first = part.add("Slice", [folded], slice_((0,), (1,), (axis,)), f".first{axis}")
     return part.add("Reshape", [first], reshape((rows,), axis, axis + 2), f".steps{axis}")
+
+
+def _turned(part: Part, node: Node, axis: int) -> Node:
+    """The elements of an axis from the last to the first."""
+    size, slice_ = node.known_shape[-axis], attributes_of("Slice")
+    if not 0 < size <= _MOST_TURNED:
+        part.function.attributes.fail(f"turns round {size} elements; up to {_MOST_TURNED} can be read")
+    if size == 1:
+        return node
+    elements = [
+        part.add("Slice", [node], slice_((index,), (index + 1,), (axis,)), f".element{axis}.{index}")
+        for index in reversed(range(size))
+    ]
+    return part.add("RowStack", elements, attributes_of("RowStack")(axis), f".turned{axis}")
 
 
 def _unpack(part: Part) -> list[Node]:
@@ -147,6 +172,7 @@ def _eye(part: Part) -> list[Node]:
 
 PARTS: dict[str, Callable[[Part], list[Node]]] = {
     "ReduceElements": _reduce,
+    "Reshape": _reshape,
     "Slice": _slice,
     "UnpackSequence": _unpack,
     "TopK": _top,

@@ -19,14 +19,14 @@ from cntk_core.api import (
     UnsupportedError,
     raise_problems,
 )
-from cntk_core.api.builders import BATCH, makes_single_steps, write_file
+from cntk_core.api.builders import BATCH, write_file
 from cntk_model_cntk2.axes import SEQUENCE, dynamic_axes
 from cntk_model_cntk2.encode import encode
-from cntk_model_cntk2.operations import OPERATIONS
+from cntk_model_cntk2.operations import OPERATIONS, SHAPED
 from cntk_model_cntk2.records import BLOCK, COMBINE, CONSTANT, DOUBLE, FLOAT, INPUT, PARAMETER, PLACEHOLDER
 from cntk_model_cntk2.save_blocks import BlockPlan, Part, is_leaf
 from cntk_model_cntk2.values import FREE, Array, NDShape, SizeT
-from cntk_model_cntk2.writers import WRITERS, Written
+from cntk_model_cntk2.writers import WRITERS, Written, finds_one_step, makes_number
 
 _COMPOSITE = 3
 _OLD, _NEW = 15, 24
@@ -45,7 +45,7 @@ NUMBERS = {
 }
 """Our op to the number of the operation that computes it."""
 
-_AXES_MATTER = ("Slice", "RowStack", "TransposeDimensions", "Pad", "Squeeze", "Reshape", "Times", "TransposeTimes")
+_AXES_MATTER = {*SHAPED, "TransposeDimensions"}
 """Ops that need the one axis that a number has here and not there."""
 
 
@@ -86,6 +86,7 @@ class _Exporter:
         for node in self.nodes:
             for child in node.inputs:
                 self.readers.setdefault(child, set()).add(node.op.name)
+        self.scalars = self._numbers()
 
     def dictionary(self) -> dict[str, Any]:
         """Return the file.
@@ -128,6 +129,21 @@ class _Exporter:
                 message = f"CNTK 2 has no operation {node.op.name}, which is that of '{node.name}'"
                 problems.append(UnsupportedError(message, where=node.where))
         raise_problems(problems)
+
+    def _numbers(self) -> set[Node]:
+        """The nodes whose value has no axes there: what sums up all, and what is computed of nothing else."""
+        own = {node for node in self.nodes if node.op.name in NUMBERS and _makes_number(node)}
+        found = {node for node in self.nodes if node.inputs and node.shape == (1,) and node.op.name not in SHAPED} | own
+        while wrong := {node for node in found - own if any(self._has_axes(child, found) for child in node.inputs)}:
+            found -= wrong
+        return found
+
+    def _has_axes(self, node: Node, numbers: set[Node]) -> bool:
+        return node.shape != () and (node not in numbers or self._is_widened(node))
+
+    def _is_widened(self, node: Node) -> bool:
+        """Whether a number gets the one axis that it has here, since something needs it."""
+        return not self.readers.get(node, set()).isdisjoint(_AXES_MATTER)
 
     # -- variables ----------------------------------------------------------------------------------------
 
@@ -211,8 +227,7 @@ class _Exporter:
         if len(operation.order) > 0 and written.inputs is None:
             arranged = operation.arranged(len(inputs))
             inputs = [inputs[arranged.index(index)] for index in range(len(inputs))]
-        scalar = operation.scalar or written.scalar
-        widened = scalar and not self.readers.get(node, set()).isdisjoint(_AXES_MATTER)
+        widened = node in self.scalars and self._is_widened(node)
         own = self.unique(operation.name) if widened else uid
         name = "" if widened else node.name
         self.add_function(operation.name, number, inputs, written.attributes, name=name, uid=own)
@@ -291,13 +306,19 @@ class _Exporter:
         """Add a placeholder for the value of a node. What has one step in each sequence has no sequences there."""
         axes = dynamic_axes(bool(node.framed), BATCH if node.axis in self.single else node.axis)
         dims = tuple(FREE if dim < 0 else dim for dim in node.known_shape[::-1])
+        dims = () if node in self.scalars and not self._is_widened(node) else dims
         return self.variable(PLACEHOLDER, uid, dims, name, dynamic_axis=axes)
+
+
+def _makes_number(node: Node) -> bool:
+    """Whether the value of a node has no axes there, whatever it reads."""
+    return OPERATIONS[NUMBERS[node.op.name]].scalar or makes_number(node)
 
 
 def _has_single_steps(node: Node) -> bool:
     """Whether a node makes an axis with one step in each sequence."""
     if node.op.name == "Where":
-        return makes_single_steps(node)
+        return finds_one_step(node)
     if node.op.name == "ToBatch":
         return node.axis == node.name  # otherwise it is that of the samples from which it comes
     return node.op.name == "UnpackSequence" or (node.op.name == "ReduceElements" and node.attributes.axis == SEQUENCE)

@@ -26,6 +26,7 @@ class Exporter(Protocol):
     """What a writer needs of the exporter."""
 
     uids: dict[Node, str]
+    readers: dict[Node, set[str]]
     count: int
 
     def constant(self, value: Any, name: str = "", *, learned: bool = False) -> str:
@@ -42,12 +43,10 @@ class Written:
     Attributes:
         attributes: by key.
         inputs: uids in the original's order; None are those of the node's.
-        scalar: its value has no axes there.
     """
 
     attributes: dict[str, Any] = attrs.field(factory=dict)
     inputs: list[str] | None = None
-    scalar: bool = False
 
 
 def _axis(number: int) -> Axis:
@@ -229,9 +228,13 @@ def _random(exporter: Exporter, node: Node) -> Written:
     return Written(keys)
 
 
+def finds_one_step(node: Node) -> bool:
+    """Whether a Where has no sequences there: it finds one step in each, and nobody has called its axis."""
+    return makes_single_steps(node) and not node.attributes.dynamic_axis_name
+
+
 def _where(exporter: Exporter, node: Node) -> Written:
-    axis = BATCH if makes_single_steps(node) else node.axis
-    return Written({"newDynamicAxes": dynamic_axes(True, axis)})
+    return Written({"newDynamicAxes": dynamic_axes(True, BATCH if finds_one_step(node) else node.axis)})
 
 
 def _to_sequence(exporter: Exporter, node: Node) -> Written:
@@ -268,15 +271,21 @@ def _reduced(number: int) -> Axis:
     return found.get(number) or _axis(number)
 
 
+def makes_number(node: Node) -> bool:
+    """Whether a reduction leaves one number without axes."""
+    if node.op.name != "ReduceElements":
+        return node.op.name == "SumColumnElements"
+    return node.attributes.axis in (WHOLE_SAMPLE, EVERYTHING) and not node.attributes.keeps
+
+
 def _reduce(exporter: Exporter, node: Node) -> Written:
     given = node.attributes
     keys = {"reductionOpName": given.operation, "axis": _reduced(given.axis), "reductionKeepDimensions": given.keeps}
-    return Written(keys, scalar=given.axis in (WHOLE_SAMPLE, EVERYTHING) and not given.keeps)
+    return Written(keys)
 
 
 def _sum(exporter: Exporter, node: Node) -> Written:
-    keys = {"reductionOpName": "Sum", "axis": _reduced(WHOLE_SAMPLE), "reductionKeepDimensions": False}
-    return Written(keys, scalar=True)
+    return Written({"reductionOpName": "Sum", "axis": _reduced(WHOLE_SAMPLE), "reductionKeepDimensions": False})
 
 
 def _edit_distance(exporter: Exporter, node: Node) -> Written:
@@ -334,7 +343,10 @@ def _eye(exporter: Exporter, node: Node) -> Written:
 
 
 def _cast(exporter: Exporter, node: Node) -> Written:
-    return Written({"newDataType": _TYPES[node.attributes.new_data_type]})
+    """Half precision that meets other numbers is single: all parameters are written so, and the original mixes none."""
+    kind = node.attributes.new_data_type
+    meets = kind == "float16" and not exporter.readers.get(node, set()) <= {"Cast", "Pass"}
+    return Written({"newDataType": _TYPES["float" if meets else kind]})
 
 
 def _elu(exporter: Exporter, node: Node) -> Written:

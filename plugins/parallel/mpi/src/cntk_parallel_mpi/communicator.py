@@ -57,6 +57,7 @@ class MPICommunicator(Communicator):
     """
 
     requires_api = "1.0"
+    priority = 20
 
     def __init__(self, comm: MPI.Comm | None = None, letters: MPI.Comm | None = None) -> None:
         super().__init__()

@@ -74,6 +74,7 @@ class TextSource(ChunkSource):
     def __init__(self, file: TextFile, rules: TextRules, warn: Callable[[str], None]) -> None:
         self._file = file
         self._rules = rules
+        self._chunk_bytes = rules.chunk_bytes
         self._warn = warn
         self._by_line = rules.by_line or file.read(file.begin, 1) == b"|"
         self._pieces: list[Piece] = []
@@ -89,6 +90,10 @@ class TextSource(ChunkSource):
     def by_line(self) -> bool:
         """Whether every line is a sequence of its own."""
         return self._by_line
+
+    def read_in_order(self, chunk_bytes: int) -> None:
+        """Cut the file into smaller chunks."""
+        self._chunk_bytes = min(self._chunk_bytes, chunk_bytes)
 
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold.
@@ -150,9 +155,8 @@ class TextSource(ChunkSource):
             yield from self._cut_by_id()
             return
         line = 1
-        for offset, data in self._file.pieces(self._rules.chunk_bytes):
-            lines = data.count(b"\n") + (not data.endswith(b"\n"))
-            self._pieces.append(Piece(offset, len(data), line))
+        for offset, size, lines in self._file.piece_sizes(self._chunk_bytes):
+            self._pieces.append(Piece(offset, size, line))
             yield ChunkInfo(lines, lines)
             line += lines
 
@@ -161,7 +165,7 @@ class TextSource(ChunkSource):
         ends = np.append(starts[1:], self._file.end)
         line, first = 1, 0
         while first < len(starts):
-            limit = int(starts[first]) + self._rules.chunk_bytes
+            limit = int(starts[first]) + self._chunk_bytes
             last = max(int(np.searchsorted(ends, limit, side="right")), first + 1)
             lengths = counts[first:last]
             total = int(lengths.sum())

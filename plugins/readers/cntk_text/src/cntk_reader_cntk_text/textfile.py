@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from cntk_reader_cntk_text.records import Bytes, IdArray, IntArray
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_NEWLINE = ord("\n")
 _TAIL = 65536
 _BLOCK = 1 << 22
 LARGEST_ID = 2**64 - 1
@@ -40,7 +41,7 @@ class TextFile:
         self.max_line_bytes = max_line_bytes
         self._lock = threading.Lock()
         try:
-            self._file: BinaryIO = path.open("rb")
+            self._file: BufferedReader = path.open("rb")
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             hint = "A relative name starts at the directory in which the command runs." if not path.exists() else None
@@ -80,7 +81,7 @@ class TextFile:
                 self._file.seek(offset)
                 return self._file.read(size)
             except (OSError, ValueError) as error:
-                raise DataError(f"cannot read the file: {error}", where=Location(self.name)) from None
+                raise self._unreadable(error) from None
 
     def lines(self, offset: int, size: int) -> bytes:
         """Return whole lines of text: ``size`` bytes and a newline at the end if there is none."""
@@ -89,12 +90,42 @@ class TextFile:
             raise DataError("the file has become shorter while it was read", where=Location(self.name))
         return data if data.endswith(b"\n") else data + b"\n"
 
-    def pieces(self, size: int) -> Iterator[tuple[int, bytes]]:
+    def piece_sizes(self, size: int) -> Iterator[tuple[int, int, int]]:
+        """Yield offset, bytes and lines of each of the :meth:`pieces`, which all go through the same memory.
+
+        Raises DataError for a line of more bytes than are allowed.
+        """
+        memory = bytearray(min(size, self.end - self.begin))
+        offset = self.begin
+        while offset < self.end:
+            count = self._read_into(memoryview(memory)[: self.end - offset], offset)
+            cut = count if offset + count == self.end else memory.rfind(b"\n", 0, count) + 1
+            if cut and count <= self.max_line_bytes:
+                lines = memory.count(b"\n", 0, cut) + (memory[cut - 1] != _NEWLINE)
+            else:
+                _, data = next(self.pieces(size, offset))
+                cut, lines = len(data), data.count(b"\n") + (not data.endswith(b"\n"))
+            yield offset, cut, lines
+            offset += cut
+
+    def _read_into(self, memory: memoryview, offset: int) -> int:
+        """Fill memory with bytes and return how many there are. Raises DataError if the file cannot be read."""
+        with self._lock:
+            try:
+                self._file.seek(offset)
+                return self._file.readinto(memory)
+            except (OSError, ValueError) as error:
+                raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> DataError:
+        return DataError(f"cannot read the file: {error}", where=Location(self.name))
+
+    def pieces(self, size: int, begin: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield the text in pieces of whole lines of at most ``size`` bytes, a longer line alone, with their offsets.
 
         The last piece may lack its newline. Raises DataError for a line of more bytes than are allowed.
         """
-        offset = self.begin
+        offset = self.begin if begin is None else begin
         while offset < self.end:
             data = self.read(offset, min(size, self.end - offset))
             cut = data.rfind(b"\n") + 1

@@ -86,10 +86,15 @@ class IdxSource(ChunkSource):
     def __init__(self, streams: Sequence[Stream], dtype: np.dtype[Any]) -> None:
         self._streams = streams
         self._dtype = dtype
-        self._step = max(CHUNK_BYTES // max(math.prod(stream.file.shape[1:]) for stream in streams), 1)
+        self._bytes = max(math.prod(stream.file.shape[1:]) for stream in streams)
+        self._step = max(CHUNK_BYTES // self._bytes, 1)
 
     def __str__(self) -> str:
         return self._streams[0].file.name
+
+    def read_in_order(self, chunk_bytes: int) -> None:
+        """Make smaller chunks."""
+        self._step = min(self._step, max(chunk_bytes // self._bytes, 1))
 
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold. Raises the first error of the files."""

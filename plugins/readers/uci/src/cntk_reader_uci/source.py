@@ -72,6 +72,10 @@ class TableSource(ChunkSource):
     def __str__(self) -> str:
         return self._name
 
+    def read_in_order(self, chunk_bytes: int) -> None:
+        """Cut the table into smaller chunks."""
+        self._size = min(self._size, chunk_bytes)
+
     def index(self) -> Sequence[ChunkInfo]:
         """Return how many samples each chunk has; the lines are counted at the first call."""
         with self._lock:

@@ -134,7 +134,7 @@ def _summary(folder: Path, right: int, total: int, seconds: float) -> None:
 What to try next:
   cd {folder}
   cntk configFile={RECIPE}                                the same again, with CNTK's log
-  cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=60]]'   replace one value
+  cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=12]]'   replace one value
   cntk train {RECIPE}                                     only the training
   cntk explain {RECIPE}                                   how the network is computed
   cntk plugins                                               what is installed

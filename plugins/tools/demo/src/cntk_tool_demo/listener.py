@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cntk_core.api import hookimpl
 
 if TYPE_CHECKING:
-    from cntk_core.api import EpochSummary, Job, Network
+    from cntk_core.api import EpochSummary, Job, JobOutcome, Network
 
 
 class Recorder:
@@ -28,6 +28,12 @@ class Recorder:
         """Keep the network that is trained."""
         if job.action.startswith("train"):
             self.network = job.network
+
+    @hookimpl
+    def cntk_job_end(self, job: Job, outcome: JobOutcome) -> None:
+        """Say why a training ended before its last epoch."""
+        if self.tell and outcome.stopped:
+            print(f"  the end: {outcome.stopped}", flush=True)
 
     @hookimpl
     def cntk_epoch_end(self, job: Job, summary: EpochSummary) -> None:

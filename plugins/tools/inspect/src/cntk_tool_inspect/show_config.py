@@ -21,12 +21,12 @@ from cntk_core.api import (
 )
 from cntk_core.api.builders import COMMAND_LINE
 from cntk_core.api.recipes import (
-    NOT_SECTIONS,
     RecipeContext,
     SGDSettings,
     check_jobs,
     check_top_level,
     find_jobs,
+    languages,
     learner_name,
     load_recipe,
     option_key,
@@ -84,12 +84,12 @@ def show_config(
         CntkError: the recipe cannot be read, or there is no such section.
     """
     config = load_recipe(arguments)
-    registry = RecipeContext.create(config, _silent(), plugin_files=plugin_files) if defaults else None
-    listing = _Listing(resolved, registry)
+    context = RecipeContext.create(config, _silent(), plugin_files=plugin_files)
+    listing = _Listing(resolved, context, with_defaults=defaults)
     if section is None:
         lines = listing.entries(config, 0)
     else:
-        found = _section(config, section)
+        found = _section(config, section, context)
         lines = listing.block(found, section.rpartition(":")[2], 0)
     for line in lines:
         print(line)
@@ -102,11 +102,12 @@ def _silent() -> Any:
     return Log(quiet=True)
 
 
-def _section(config: Config, path: str) -> Config:
+def _section(config: Config, path: str, context: RecipeContext) -> Config:
     for name in path.split(":"):
         value = config.own(name)
         if value is None or not value.is_block:
-            blocks = [block.name.rpartition(":")[2] for block in config.sections(leave_out=NOT_SECTIONS)]
+            left_out = languages(context.plugins.registry, config.keys())
+            blocks = [block.name.rpartition(":")[2] for block in config.sections(leave_out=left_out)]
             raise ConfigError(
                 f"the recipe has no section '{path}'{did_you_mean(name, blocks)}",
                 where=config.where,
@@ -126,9 +127,10 @@ def origin(where: Location) -> str:
 class _Listing:
     """Makes the lines of sections."""
 
-    def __init__(self, resolved: bool, context: RecipeContext | None) -> None:
+    def __init__(self, resolved: bool, context: RecipeContext, *, with_defaults: bool) -> None:
         self.resolved = resolved
         self.context = context
+        self.with_defaults = with_defaults
 
     def entries(self, config: Config, depth: int) -> Iterator[Line]:
         """Yield the lines of a section's own keys, then of what it takes from elsewhere."""
@@ -145,7 +147,7 @@ class _Listing:
 
     def value(self, key: str, value: Value, depth: int) -> Iterator[Line]:
         """Yield the lines of one key."""
-        if value.is_block and key.lower() not in NOT_SECTIONS:
+        if value.is_block and not languages(self.context.plugins.registry, [key]):
             try:
                 inner = value.config()
             except CntkError:
@@ -174,7 +176,7 @@ class _Listing:
 
     def missing(self, config: Config, known: Mapping[str, str | None], depth: int) -> Iterator[Line]:
         """Yield keys that are not given here: those that a parent gives, and those with a default."""
-        if self.context is None:
+        if not self.with_defaults:
             return
         for key, default in known.items():
             if config.own(key) is not None:
@@ -189,14 +191,14 @@ class _Listing:
     def defaults(self, config: Config) -> dict[str, str | None]:
         """Return the keys that are looked for in a section, each with its default if it has one."""
         name = config.name.rpartition(":")[2].lower()
-        registry = self.context.plugins.registry if self.context is not None else None
-        if registry is None or config.name.count(":") != 1:
+        registry = self.context.plugins.registry
+        if config.name.count(":") != 1:
             return {}
         try:
             if name == "sgd":
                 learner = registry.learners.get(learner_name(config))
                 return {**_defaults_of(SGDSettings), **_defaults_of(learner.options)}
-            if name in _READERS and self.context is not None and config.parent is not None:
+            if name in _READERS and config.parent is not None:
                 found, _, _ = self.context.reader_class(config.parent, name)
                 return _defaults_of(found.options)
         except CntkError:

@@ -14,10 +14,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
@@ -72,6 +74,7 @@ template <class T> inline T __shfl_down_sync(unsigned, T value, int delta, int =
 template <class T> inline T atomicAdd(T *p, T v) { T old = *p; *p += v; return old; }
 """
 
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(\d+\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
 
 
@@ -83,20 +86,33 @@ def folder() -> Path:
 
 
 def _build(text: str, name: str, command: Sequence[str]) -> Path:
-    digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:32]
-    library = folder() / f"{name}-{digest}.so"
+    library = _place(text, name, command)
     if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder()) as scratch:
-            source = Path(scratch) / f"source{'.c' if name == 'runtime' else '.cpp'}"
-            source.write_text(text)
-            made = Path(scratch) / "made.so"
-            done = subprocess.run(
-                [*command, "-o", str(made), str(source), "-lm", "-lc"], capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                raise CompileException(f"{done.stderr}\n{text}")
-            made.rename(library)
+        _compile(text, command, [library])
     return library
+
+
+def _place(text: str, name: str, command: Sequence[str]) -> Path:
+    """Where what is made of a text is kept."""
+    digest = hashlib.sha256("\n".join([*command, text]).encode()).hexdigest()[:32]
+    return folder() / f"{name}-{digest}.so"
+
+
+def _compile(text: str, command: Sequence[str], libraries: Sequence[Path]) -> None:
+    """Make a library, under one or more names."""
+    with tempfile.TemporaryDirectory(dir=folder()) as scratch:
+        source = Path(scratch) / f"source{'.c' if libraries[0].name.startswith('runtime') else '.cpp'}"
+        source.write_text(text)
+        made = Path(scratch) / "made.so"
+        done = subprocess.run(
+            [*command, "-o", str(made), str(source), "-lm", "-lc"], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise CompileException(f"{done.stderr}\n{text}")
+        for number, library in enumerate(libraries):
+            own = Path(scratch) / str(number)
+            os.link(made, own)
+            own.rename(library)
 
 
 class CompileException(Exception):
@@ -113,15 +129,31 @@ def _runtime() -> Any:
     return library
 
 
-def _launchers(code: str) -> tuple[str, dict[str, list[str]]]:
-    """The functions that call each kernel of a source with arguments by address, and the arguments' types."""
-    text, types = "", {}
+def _arguments(code: str) -> dict[str, list[str]]:
+    """The types of the arguments of each kernel of a source."""
+    types = {}
     for name, arguments in _KERNEL.findall(code):
         given = [part.replace("__restrict__", " ").strip() for part in arguments.split(",")]
         types[name] = [re.sub(r"\s+", " ", re.sub(r"\w+$", "", part)).strip() for part in given]
-        call = ", ".join(f"*({kind}*)p[{index}]" for index, kind in enumerate(types[name]))
-        text += f'\nextern "C" void host_{name}(void** p) {{ {name}({call}); }}'
-    return text, types
+    return types
+
+
+def _apart(code: str, types: dict[str, list[str]], mark: str) -> str:
+    """A source that can stand beside others in one file, with functions that call its kernels by addresses.
+
+    Args:
+        code: of the kernels.
+        types: of their arguments.
+        mark: what tells its names from those of the others.
+    """
+    calls = ""
+    for name, kinds in types.items():
+        call = ", ".join(f"*({kind}*)p[{index}]" for index, kind in enumerate(kinds))
+        calls += f'\nextern "C" void host_{mark}_{name}(void** p) {{ {name}({call}); }}'
+    own = set(_MACRO.findall(code)).difference(_MACRO.findall(HEADER))
+    forgotten = "".join(f"\n#undef {name}" for name in sorted(own))
+    inside = code.replace('extern "C" __global__', "__global__")
+    return f"\nnamespace n{mark} {{\n#line 1\n{inside}{calls}\n}}{forgotten}\n"
 
 
 class RawModule:
@@ -150,30 +182,67 @@ class RawModule:
             if "--fmad=false" not in options:
                 raise CudaError("the shim rounds products and sums one by one; a GPU does with --fmad=false alone")
             self._exact = self.prepared.get(code) or HostCuda(code, name_expressions)
+            return
+        self._types = _arguments(code)
+        command = [str(COMPILER), "-shared", "-fPIC", "-O0", "-w", "-fno-exceptions", *self._macros, *PLAIN]
+        self._command = tuple(command)
+        self._place = _place(f"{HEADER}\n{code}", "kernels", command)
+        _waiting.add(self)
 
     def compile(self) -> None:
-        """Compile the source."""
-        if self._library is None:
+        """Compile the source, and with it those that wait for it as well: starting a compiler takes most of its time.
+
+        Raises:
+            CompileException: the source is wrong.
+        """
+        with _compiling:
+            if self._library is not None:
+                return
             _runtime()
-            launchers, types = _launchers(self.code)
-            known = {
-                name: meaning for meaning, name in re.findall(r"^typedef ([\w ]+) (\w+);", self.code, re.MULTILINE)
-            }
-            known["F"] = "double" if "-DUSE_DOUBLE" in self._macros else "float"
-            self._types = {name: [_meaning(kind, known) for kind in kinds] for name, kinds in types.items()}
-            command = [str(COMPILER), "-shared", "-fPIC", "-O0", "-w", "-fno-exceptions", *self._macros, *PLAIN]
-            path = _build(HEADER + "\n#line 1\n" + self.code + launchers, "kernels", command)
-            self._library = ctypes.CDLL(str(path))
+            if not self._place.exists():
+                others = {each._place: each for each in _waiting if each._command == self._command}
+                modules = {place: each for place, each in others.items() if not place.exists()} | {self._place: self}
+                try:
+                    _compile_together(list(modules.values()))
+                except CompileException:
+                    if len(modules) == 1:
+                        raise
+                    _compile_together([self])
+            self._library = ctypes.CDLL(str(self._place))
+            _waiting.discard(self)
+
+    def address(self, name: str) -> Any:
+        """Return where a kernel is, which is compiled when this is first asked."""
+        self.compile()
+        return ctypes.cast(getattr(self._library, f"host_{self._mark}_{name}"), ctypes.c_void_p)
+
+    @property
+    def _mark(self) -> str:
+        return self._place.stem.partition("-")[2]
 
     def get_function(self, name: str) -> Any:
         """Return a kernel by its name."""
         if self._exact is not None:
             return functools.partial(_launch_exactly, self._exact, name)
-        self.compile()
         if name not in self._types:
             raise AttributeError(f"CUDA_ERROR_NOT_FOUND: named symbol not found: {name}")
         barriers = "__syncthreads" in self.code or "_sync(" in self.code
-        return RawKernel(getattr(self._library, f"host_{name}"), self._types[name], barriers, name)
+        known = {name: meaning for meaning, name in re.findall(r"^typedef ([\w ]+) (\w+);", self.code, re.MULTILINE)}
+        known["F"] = "double" if "-DUSE_DOUBLE" in self._macros else "float"
+        types = [_meaning(kind, known) for kind in self._types[name]]
+        return RawKernel(functools.cache(functools.partial(self.address, name)), types, barriers, name)
+
+
+def _compile_together(modules: Sequence[RawModule]) -> None:
+    modules = sorted(modules, key=lambda module: module._place)
+    parts = [_apart(module.code, module._types, module._mark) for module in modules]
+    _compile(HEADER + "".join(parts), modules[0]._command, [module._place for module in modules])
+
+
+_waiting: WeakSet[RawModule] = WeakSet()
+"""Modules that are not compiled yet."""
+
+_compiling = threading.RLock()
 
 
 def _launch_exactly(
@@ -197,10 +266,10 @@ _TYPES: dict[str, Any] = {
 
 
 class RawKernel:
-    """One kernel."""
+    """One kernel; where it is is found when it is first launched."""
 
-    def __init__(self, function: Any, types: list[str], barriers: bool, name: str) -> None:
-        self._function = ctypes.cast(function, ctypes.c_void_p)
+    def __init__(self, find: Callable[[], Any], types: list[str], barriers: bool, name: str) -> None:
+        self._find = find
         self._types = types
         self._barriers = barriers
         self._name = name
@@ -220,7 +289,7 @@ class RawKernel:
         def launch() -> None:
             pointers = (ctypes.c_void_p * max(1, len(given)))(*[holder.ctypes.data for holder in given])
             grid_at, block_at = (part.ctypes.data for part in sizes)
-            if _runtime().host_launch(self._function, pointers, grid_at, block_at, int(self._barriers)):
+            if _runtime().host_launch(self._find(), pointers, grid_at, block_at, int(self._barriers)):
                 raise AssertionError(f"{self._name}: some threads of a block never came to a barrier")
 
         streams.launch(self._name, launch, given, args)

@@ -38,6 +38,7 @@ class MELBuilder(NetworkBuilder):
 
     options = MELOptions
     requires_api = "1.0"
+    describes_networks = False
 
     def build(self, block: Value, context: BuildContext) -> Network:
         """Run the script that ``editPath`` names, from ``context.base`` if there is one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cntk_core.api import CntkError
+from cntk_core.api import CntkError, Problems
 
 
 class GraphError(ValueError, RuntimeError):
@@ -17,5 +17,11 @@ def told() -> Iterator[None]:
     """Raise the core's errors as :class:`GraphError`."""
     try:
         yield
+    except Problems as error:
+        raise GraphError("\n".join(map(_text, error.errors))) from None
     except CntkError as error:
-        raise GraphError(f"{error.message}\n{error.hint}" if error.hint else error.message) from None
+        raise GraphError(_text(error)) from None
+
+
+def _text(error: CntkError) -> str:
+    return f"{error.message}\n{error.hint}" if error.hint else error.message

@@ -139,6 +139,8 @@ def to_core(variable: Variable, batch: Any) -> Any:
         if not _fits(shape, array.shape):
             raise _wrong(variable, array.shape)
         return array
+    if isinstance(batch, np.ndarray) and batch.dtype.kind in "fiu" and _are_samples(variable, batch):
+        return batch
     found = sequences_of(variable, batch)
     if not is_fed_sparse(variable):
         found = [one.toarray().reshape(-1, *(variable._shape or ())) if is_sparse(one) else one for one in found]
@@ -151,6 +153,13 @@ def to_core(variable: Variable, batch: Any) -> Any:
     if not found:
         raise GraphError(f"no samples are given for {variable}")
     return np.concatenate(found)
+
+
+def _are_samples(variable: Variable, batch: NDArray[Any]) -> bool:
+    """Whether an array has samples, as the core takes them, for a variable without sequences."""
+    shape = variable._shape or ()
+    fits = batch.shape[1:] == shape and bool(len(batch)) and min(shape, default=1) > 0
+    return fits and not has_sequences(variable) and not is_fed_sparse(variable)
 
 
 def from_core(variable: Variable, value: Any, *, scalar: bool) -> Any:

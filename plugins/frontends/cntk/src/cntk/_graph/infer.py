@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST, _CONVOLUTION = NUMBERS["Cast"], NUMBERS["Convolution"]
+_CAST, _CONVOLUTION, _SPLICE = (NUMBERS[name] for name in ("Cast", "Convolution", "Splice"))
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
                                            "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
@@ -118,6 +118,8 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
         return True
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
+    if one.number == TIMES:
+        _complete_factor(one)
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
@@ -156,6 +158,23 @@ def _complete_kernel(one: Primitive) -> None:
     )
 
 
+def _complete_factor(one: Primitive) -> None:
+    """Let what a product sums over have the sizes that the other factor has, where they are to be inferred."""
+    right, left = one.inputs
+    rank = len(right._shape or ()) - int(one.attributes["outputRank"])
+    before, sizes = left._shape or (), (right._shape or ())[:rank]
+    if not 0 < rank <= len(before) or left._owner is not None or -1 not in before[-rank:] or min(sizes) < 1:
+        return
+    own = before[-rank:]
+    if any(dim not in (-1, size) for dim, size in zip(own, sizes, strict=True)):
+        return
+    found = (*before[:-rank], *sizes)
+    if left.is_parameter or left.is_constant:
+        left._settle(found)  # type: ignore[attr-defined]
+    else:
+        left._shape = found
+
+
 def check_types(one: Primitive) -> None:
     """Look whether all inputs have numbers of one type.
 
@@ -190,12 +209,14 @@ def _maker(primitives: Sequence[Primitive], leaves: Iterable[Variable]) -> Maker
     from cntk.variables import INPUT, Variable
 
     stand_ins: dict[Variable, Any] = {}
+    splices = any(one.number == _SPLICE for one in primitives)
     for each in leaves:
         record = variable_record(each)
         if not (each.is_parameter or each.is_constant) or (each.is_constant and record.value is None):
             free = tuple(-3 if dim == -1 else dim for dim in each._shape or ())
             plain = Variable._made(INPUT, free, each._dtype, each._axes, uid=output_uid(each))
-            if each.is_constant or each.is_parameter:
+            open_ = splices and each.is_constant and -1 in (each._shape or ())  # nothing there says what it is
+            if (each.is_constant or each.is_parameter) and not open_:
                 plain._kind = each._kind
                 plain._shape = each._shape
             plain._sparse = each._sparse

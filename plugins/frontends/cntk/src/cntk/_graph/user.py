@@ -86,6 +86,7 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
             )
             state, values = _call_forward(user, given, declared)
             context.saved["state"] = state
+            context.saved["inputs"] = inputs if not any(each._gradient for each in declared) else ()
             found = [
                 _frames(self, context, values[each], each) if each._axes else np.asarray(values[each])
                 for each in declared
@@ -93,6 +94,8 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
             return found if len(found) > 1 else found[0]
 
         def backward(self, context: Any, *gradients: Any) -> Any:
+            if context.saved["inputs"]:  # no output needs gradients, so the user's function is not asked
+                return tuple(np.zeros_like(each) for each in context.saved["inputs"])
             roots = {each: _told(self, context, value, each) for each, value in zip(declared, gradients, strict=True)}
             wanted: dict[Variable, Any] = dict.fromkeys(each for each in variables if each.needs_gradient)
             found = _call_backward(user, context.saved["state"], roots, wanted, variables)

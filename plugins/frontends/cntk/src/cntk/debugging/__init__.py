@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.debugging.profiler import disable_profiler, enable_profiler, start_profiler, stop_profiler
 
 __all__ = [
@@ -126,3 +127,6 @@ def _letters(number: int) -> str:
     """Return a, b, ..., z, ba, bb, ..."""
     before, last = divmod(number, _LETTERS)
     return (_letters(before) if before else "") + chr(ord("a") + last)
+
+
+inherit(__name__)

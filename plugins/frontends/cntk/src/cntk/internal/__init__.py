@@ -11,6 +11,7 @@ import numpy as np
 
 from cntk._graph.errors import GraphError
 from cntk._graph.feeding import has_sequences
+from cntk._inherited import inherit
 from cntk.internal.sanitize import (
     is_byte_buffer,
     is_string,
@@ -141,6 +142,8 @@ def sanitize_batch(var: Variable, batch: Any, seq_starts: Any = None, device: An
         return batch
     if seq_starts and not has_sequences(var):
         raise ValueError("you specified sequence begin markers, but your variable has no sequences")
+    if seq_starts and isinstance(batch, np.ndarray) and len(batch) == len(seq_starts):
+        batch = list(batch)
     if any(isinstance(each, np.ndarray) and not each.flags.c_contiguous for each in _arrays(batch)):
         warnings.warn("data is not C contiguous; rearrange your data/computation to avoid costly copies",
                       RuntimeWarning, stacklevel=2)  # fmt: skip
@@ -268,3 +271,5 @@ __all__ = [
     "typemap",
     "variable_of",
 ]
+
+inherit(__name__)

@@ -12,6 +12,9 @@ from cntk.axis import Axis
 _TYPES: dict[str, Any] = {"float": np.float32, "float32": np.float32, "double": np.float64, "float64": np.float64,
                           "float16": np.float16}  # fmt: skip
 
+_NUMBERED: dict[int, Any] = {1: np.float32, 2: np.float64, 4: np.float16}
+"""The numbers that the original's library has for types."""
+
 
 def is_string(value: Any) -> bool:
     """Whether a value is a text."""
@@ -47,6 +50,8 @@ def sanitize_dtype_numpy(dtype: Any) -> Any:
         return np.float64 if dtype is float else np.float32
     if isinstance(dtype, str) and dtype in _TYPES:
         return _TYPES[dtype]
+    if type(dtype) is int and dtype in _NUMBERED:
+        return _NUMBERED[dtype]
     for known in (np.float32, np.float64, np.float16, np.int8, np.int16):
         if dtype == known:
             return known

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from cntk._inherited import inherit
+
 
 def get_python_function_arguments(f: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
     """Return the names of a function's parameters that have no default, and annotations."""
@@ -112,3 +114,6 @@ def eval(
     if not isinstance(wanted, Mapping):
         wanted = dict.fromkeys(op.arguments)
     return forward, op.backward(state, roots, set(wanted))
+
+
+inherit(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cntk._inherited import inherit
 from cntk.io import transforms
 from cntk.io._config import MinibatchSourceConfig
 from cntk.io._data import MinibatchData
@@ -54,3 +55,5 @@ __all__ = [
     "sequence_to_cntk_text_format",
     "transforms",
 ]
+
+inherit(__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk._inherited import inherit
+
 
 def _pair(value: Any) -> tuple[Any, Any]:
     return (value[0], value[1]) if isinstance(value, tuple | list) else (value, value)
@@ -89,3 +91,6 @@ def color(
         "contrastRadius": contrast_radius,
         "saturationRadius": saturation_radius,
     }
+
+
+inherit(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cntk._inherited import inherit
 from cntk.layers import typing
 from cntk.layers.blocks import (
     GRU,
@@ -51,6 +52,7 @@ from cntk.layers.typing import (
     Tensor,
     tensor,
 )
+from cntk.ops import sequence as sequence  # as there: not the module of this package
 from cntk.ops.functions import Function
 
 __all__ = [
@@ -105,3 +107,5 @@ __all__ = [
     "tensor",
     "typing",
 ]
+
+inherit(__name__)

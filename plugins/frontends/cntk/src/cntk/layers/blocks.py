@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from cntk_builder_python.formulas import gru_step, lstm_step, rnn_step
 
+from cntk._inherited import inherit
 from cntk.default_options import default_override_or
 from cntk.initializer import glorot_uniform
 from cntk.layers._options import as_tuple, first_values, optional
@@ -266,3 +267,5 @@ __all__ = [
     "identity",
     "placeholder",
 ]
+
+inherit(__name__)

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.layers.blocks import identity, inject_name
 from cntk.ops.functions import Function
 
@@ -91,3 +92,6 @@ def ResNetBlock(f: Any, name: str = "") -> Any:
         return f(x) + x
 
     return inject_name(skip, name)
+
+
+inherit(__name__)

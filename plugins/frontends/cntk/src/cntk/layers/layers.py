@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk._inherited import inherit
 from cntk.default_options import default_override_or, get_default_override, is_default_override
 from cntk.initializer import SentinelValueForAutoSelectRandomSeed, glorot_uniform
 from cntk.layers._options import as_tuple, first_values, optional
@@ -202,3 +203,6 @@ def LayerNormalization(
 def Label(name: str) -> Function:
     """A layer that gives its input a name, by which it is found."""
     return Function(lambda x: alias(x, name=name))  # type: ignore[no-any-return]
+
+
+inherit(__name__)

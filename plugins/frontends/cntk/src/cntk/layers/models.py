@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.default_options import default_override_or
 from cntk.initializer import glorot_uniform
 from cntk.layers._options import first_values, optional
@@ -57,3 +58,6 @@ def AttentionModel(
         return alias(times(shares, seen), name="attended")
 
     return BlockFunction("AttentionModel", name)(attention)
+
+
+inherit(__name__)

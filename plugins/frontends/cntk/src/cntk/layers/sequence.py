@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.default_options import default_override_or
 from cntk.internal.utils import get_python_function_arguments
 from cntk.layers._options import optional
@@ -196,3 +197,6 @@ def UnfoldFrom(
         return sequence.gather(output, 1 - before)
 
     return inject_name(Function(unfold_from), name)  # type: ignore[no-any-return]
+
+
+inherit(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk._inherited import inherit
 from cntk.axis import Axis
 from cntk.internal.utils import get_python_function_arguments, map_function_arguments
 from cntk.variables import UNKNOWN, Record, Variable
@@ -96,3 +97,5 @@ def Signature(*args: Any, **kwargs: Any) -> Callable[[Callable[..., Any]], Calla
 
 
 __all__ = ["ParameterTensor", "Record", "Sequence", "SequenceOver", "Signature", "SparseTensor", "Tensor", "tensor"]
+
+inherit(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cntk._inherited import inherit
 from cntk.learners._adaptive import adadelta, adagrad, adam, fsadagrad, rmsprop
 from cntk.learners._learner import Learner, UserLearner
 from cntk.learners._make import (
@@ -54,3 +55,5 @@ __all__ = [
     "training_parameter_schedule",
     "universal",
 ]
+
+inherit(__name__)

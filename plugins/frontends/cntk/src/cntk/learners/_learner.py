@@ -234,7 +234,8 @@ class Learner:
 
     def _show_all(self) -> None:
         self._show("Learning rate", self._rates)
-        if self._momenta is not None and self.learning_rate() != 0.0:
+        tells = getattr(self.rule, "tells_momentum", False)
+        if tells and self._momenta is not None and self.learning_rate() != 0.0:
             self._show("Momentum", self._momenta)
 
     def _show(self, name: str, schedule: TrainingParameterSchedule) -> None:

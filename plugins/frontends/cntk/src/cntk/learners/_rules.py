@@ -43,6 +43,7 @@ class Momentum(Learner):
     requires_api = "1.0"
     slots = (Slot(SMOOTHED),)
     steady = True
+    tells_momentum = True  # to writers of progress; of all rules this one alone, as there
 
     def scalars(self, context: UpdateContext) -> Mapping[str, float]:
         """``kept``: the momentum; ``step``: the rate of a new gradient."""
@@ -59,6 +60,8 @@ class Momentum(Learner):
 
 class Nesterov(Momentum):
     """Nesterov's momentum: as :class:`Momentum`, and ``w = w - m * s - lr * u * g``."""
+
+    tells_momentum = False
 
     def rule(
         self, m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, unique
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.logging.graph import (
     depth_first_search,
     find_all_with_name,
@@ -65,3 +66,6 @@ def set_trace_level(value: Any) -> None:
 def get_trace_level() -> int:
     """Return how much is told, as a number."""
     return _level[0]
+
+
+inherit(__name__)

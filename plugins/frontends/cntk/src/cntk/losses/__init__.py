@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn
 
 import numpy as np
 
-from cntk.initializer import SentinelValueForAutoSelectRandomSeed
+from cntk._inherited import inherit
+from cntk.initializer import SentinelValueForAutoSelectRandomSeed, glorot_normal
 from cntk.internal import sanitize_input
 from cntk.ops import _elements as elements
 from cntk.ops import _reductions as reductions
@@ -142,6 +144,57 @@ def fmeasure(output: Any, target: Any, beta: float = 1) -> Function:
     )
 
 
+def hierarchical_softmax_layer(
+    input_var: Any, label_index: Any, label_dim: int, label_classes: int | None = None
+) -> tuple[Function, Function, list[Function]]:
+    """A softmax over many labels in two steps: over groups of labels, then within one (Goodman, ICASSP 2001).
+
+    Args:
+        input_var: ``(width)``.
+        label_index: the number of the label, ``(1)``.
+        label_dim: how many labels there are.
+        label_classes: how many groups; by default the root of the number of labels.
+
+    Returns:
+        The probability of the label, ``(1, 1)``; those of all groups; and for each group those of its labels.
+    """
+    from cntk import ops
+
+    x, number = one(input_var), one(label_index)
+    groups = label_classes or math.ceil(math.sqrt(label_dim))
+    each = math.ceil(label_dim / groups)
+
+    def start(name: str, *shape: int) -> Any:
+        return ops.parameter(shape, init=glorot_normal(), name=f"hsoftmax_{name}")
+
+    width = x.shape[0]
+    outer, outer_bias = start("w1", width, groups), start("b1", groups)
+    inner, inner_bias = start("w2s", groups, width, each), start("b2s", groups, each)
+    shares = ops.softmax(ops.plus(outer_bias, ops.times(x, outer)))
+
+    def within(group: Any) -> Function:
+        weights = ops.reshape(ops.times(group, inner, output_rank=2), (width, each))
+        bias = ops.reshape(ops.times(group, inner_bias, output_rank=1), (each,))
+        return ops.softmax(ops.plus(bias, ops.times(x, weights)))
+
+    def chosen(place: Any, several: int) -> Function:
+        return ops.one_hot(place, num_classes=several, sparse_output=False)
+
+    place = ops.floor(ops.element_divide(ops.plus(number, 0.5), each))
+    group = chosen(place, groups)
+    rest = ops.round(ops.minus(number, ops.element_times(place, each)))
+    found = ops.times_transpose(chosen(rest, each), within(group))
+    probability = ops.element_times(found, ops.times_transpose(group, shares))
+    everything = [
+        ops.element_times(within(row), ops.times_transpose(row, shares))
+        for row in (ops.constant(line) for line in np.eye(groups, dtype=np.float32))
+    ]
+    return probability, shares, everything
+
+
 def lattice_sequence_with_softmax(*args: Any, **kwargs: Any) -> NoReturn:
     """Raise NotImplementedError: sequence training over lattices is not there."""
     raise NotImplementedError("sequence training over lattices is not there")
+
+
+inherit(__name__)

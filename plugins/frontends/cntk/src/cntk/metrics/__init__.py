@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk._inherited import inherit
 from cntk.axis import Axis
 from cntk.internal import sanitize_input
 from cntk.ops import _elements as elements
@@ -79,3 +80,6 @@ def edit_distance_error(
 def ndcg_at_1(output: Any, gain: Any, group: Any, name: str = "") -> Function:
     """The normalized discounted cumulative gain of the first of each group, summed over the minibatch."""
     return made("NDCG", *operands(output, gain, group), name=name)
+
+
+inherit(__name__)

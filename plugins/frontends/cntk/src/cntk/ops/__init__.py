@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.axis import Axis as Axis
 from cntk.default_options import default_override_or as default_override_or
 from cntk.default_options import get_default_override as get_default_override
@@ -37,3 +38,6 @@ def __getattr__(name: str) -> Any:
 
         return import_module("cntk.ops.sequence")
     raise AttributeError(f"module 'cntk.ops' has no attribute '{name}'")
+
+
+inherit(__name__)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Any, cast
 
+from cntk._graph.errors import GraphError
+from cntk._graph.primitive import preorder
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions, variable_of
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Computed:
         from cntk._graph.evaluating import evaluate
 
         wanted = self._wanted(outputs)
+        self._check(wanted)
         found = evaluate(self._asked(wanted), self._given(arguments), as_numpy=as_numpy)
         return found[wanted[0]] if len(wanted) == 1 else found
 
@@ -74,6 +77,7 @@ class Computed:
         from cntk._graph.evaluating import forward
 
         wanted = self._wanted(outputs)
+        self._check(wanted)
         kept = sanitize_variables_or_functions(list(keep_for_backward)) if keep_for_backward else []
         return forward(self._asked(wanted), wanted, self._given(arguments), kept, as_numpy=as_numpy)
 
@@ -129,6 +133,17 @@ class Computed:
         return list(self.outputs) if outputs is None else sanitize_variables_or_functions(
             list(outputs) if isinstance(outputs, list | tuple | set | frozenset) else outputs
         )  # fmt: skip
+
+    def _check(self, wanted: list[Variable]) -> None:
+        """Look whether it depends on variables. Raises GraphError: on one it does not."""
+        own = set(cast("Function", self).outputs)
+        others = [each for each in wanted if each not in own and each._owner is not None]
+        if not others:
+            return
+        found = set(preorder([cast("Function", self)._primitive], nested=True))
+        strange = next((each for each in others if each._owner not in found), None)
+        if strange is not None:
+            raise GraphError(f"{strange} is no output of the function, and of nothing that it depends on")
 
     def _asked(self, wanted: list[Variable]) -> list[Variable]:
         return wanted

@@ -66,7 +66,12 @@ def output_variable(shape: Any, dtype: Any, dynamic_axes: Any, needs_gradient: b
     """Return what a :class:`UserFunction` says of an output of its own."""
     axes = _ordered(sanitize_dynamic_axes(dynamic_axes))
     return Variable._made(
-        OUTPUT, sanitize_shape(shape), sanitize_dtype_numpy(dtype), axes, name=name, gradient=needs_gradient
+        OUTPUT,
+        None if shape == UNKNOWN else sanitize_shape(shape),
+        None if dtype is None else sanitize_dtype_numpy(dtype),
+        axes,
+        name=name,
+        gradient=needs_gradient,
     )
 
 

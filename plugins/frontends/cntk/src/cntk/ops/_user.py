@@ -42,11 +42,24 @@ class UserFunction(Function):
 
         if self._primitive.outputs:
             return
-        self._declared = list(self.infer_outputs())
+        self._declared = self._said()
         make_outputs(self._primitive)
 
+    def _said(self) -> list[Variable]:
+        """Return what the user says of the outputs.
+
+        Raises:
+            RuntimeError: what he has written fails.
+        """
+        try:
+            return list(self.infer_outputs())
+        except AttributeError as error:
+            raise RuntimeError(f"infer_outputs of {self._op_name()} fails: {error}") from error
+
     def _place_outputs(self, primitive: Primitive) -> None:
-        """Take over what is declared of the outputs."""
+        """Take over what is declared of the outputs, which is said again when the inputs were not known before."""
+        if any(each._shape is None or each._dtype is None for each in self._declared):
+            self._declared = self._said()
         for made_, said in zip(primitive.outputs, self._declared, strict=True):
             made_._shape, made_._axes, made_._dtype = said._shape, said._axes, said._dtype
             made_._gradient = said._gradient
@@ -59,7 +72,7 @@ class UserFunction(Function):
         found._primitive = primitive
         primitive.function = found
         found._uid = primitive.uid
-        found._declared = found._declared or list(found.infer_outputs())
+        found._declared = found._declared or found._said()
         return found
 
     @property

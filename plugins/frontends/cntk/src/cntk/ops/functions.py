@@ -10,6 +10,7 @@ from cntk._graph.edit import Copier, make, replace_placeholders
 from cntk._graph.errors import GraphError
 from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
 from cntk._graph.records import python_value
+from cntk._inherited import inherit
 from cntk.internal import variable_of
 from cntk.ops._computing import Computed, ModelFormat
 from cntk.tensor import TensorOpsMixin
@@ -41,6 +42,7 @@ class Function(Computed, TensorOpsMixin):
     _composite: bool
     _uid: str
     _placeholders_under_construction: set[Variable] = set()  # noqa: RUF012
+    _may_rename = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return the function of a Python function, or begin one."""
@@ -71,7 +73,7 @@ class Function(Computed, TensorOpsMixin):
 
     @name.setter
     def name(self, value: str) -> None:
-        if self._primitive.name:
+        if self._primitive.name and not Function._may_rename:
             raise ValueError(f"'{self._primitive.name}' has a name, which cannot be changed")
         self._primitive.name = value
         if len(self.outputs) == 1 and self.outputs[0]._owner is self._primitive:
@@ -89,8 +91,8 @@ class Function(Computed, TensorOpsMixin):
 
     @property
     def is_primitive(self) -> bool:
-        """Whether it is one operation."""
-        return not self._composite and self._primitive.number != BLOCK
+        """Whether it is one operation, or a block."""
+        return not self._composite
 
     @property
     def is_block(self) -> bool:
@@ -306,6 +308,9 @@ class Function(Computed, TensorOpsMixin):
             raise GraphError(f'"{method}" is not a known clone method')
         given = {variable_of(old): variable_of(new) for old, new in substitutions.items()}
         copier = Copier(how, given, fresh_inputs=fresh_inputs)
+        replaced = given.get(self._primitive.outputs[0]) if len(self._primitive.outputs) == 1 else None
+        if replaced is not None and replaced._owner is not None:  # something else is in the place of all of it
+            return Function._of(replaced._owner)
         if fresh_inputs:
             copier.carry_over(self._primitive)
         return Function._of(copier.copy(self._primitive))
@@ -365,6 +370,12 @@ class Function(Computed, TensorOpsMixin):
         from cntk.layers.typing import Signature
 
         return lambda f: Function(Signature(*args, **kwargs)(f))
+
+    def _core_network_(self, criterion: Any, evaluations: Any = ()) -> Any:
+        """Return network, criterion and metrics as nodes of the core: what ``cntk_fit.Estimator`` trains."""
+        from cntk._graph.offer import network_of
+
+        return network_of(self, criterion, evaluations)
 
     def find_all_with_name(self, name: str, depth: int = 0) -> list[Any]:
         """Return the functions and variables of a name that it depends on.
@@ -442,3 +453,5 @@ __all__ = [
     "made",
     "primitive_function",
 ]
+
+inherit(__name__)

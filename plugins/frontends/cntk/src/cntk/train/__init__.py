@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cntk._inherited import inherit
 from cntk.train.distributed import (
     Communicator,
     WorkerDescriptor,
@@ -35,3 +36,5 @@ __all__ = [
     "mpi_communicator",
     "training_session",
 ]
+
+inherit(__name__)

@@ -29,6 +29,8 @@ def summed(function: Any) -> Any:
     """Return the output of a Function as one number for each sample: the sum of its elements."""
     from cntk.ops import reduce_sum
 
+    if function.output.shape == (1,):
+        return _summed_once(function)
     return function.output if function.output.shape == () else _summed_once(reduce_sum(function))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,6 +13,7 @@ from cntk._graph.lower import lower
 from cntk._graph.run import model_of
 from cntk.learners import Learner, UserLearner
 from cntk.train._criterion import summed
+from cntk.train._fused import Fused, fused, is_one_hot
 from cntk.train._host import HostRule
 from cntk_core.api.training import Parallel
 from cntk_core.api.training import Trainer as CoreTrainer
@@ -44,6 +45,7 @@ class Engine:
     def __init__(self, loss: Any, metric: Any, learners: Sequence[Learner]) -> None:
         self._loss, self._metric, self._learners = loss, metric, learners
         self._made: _Made | None = None
+        self._fuses = True
         self._carried = (0.0, 0.0)
         self._parallel = next((each.parallel for each in learners if getattr(each, "parallel", None)), None)
 
@@ -71,15 +73,25 @@ class Engine:
         if strange:
             raise ValueError(f"learners have parameters that the criterion does not depend on: {', '.join(strange)}")
 
-    def _current(self) -> _Made:
-        if self._made is None or not self._made.is_current():
+    def _current(self, data: Mapping[Any, Any]) -> _Made:
+        if self._made is not None and self._made.labels and not _are_one_hot(self._made.labels, data):
+            self._fuses = False
+        if self._made is None or not self._made.is_current() or (self._made.labels and not self._fuses):
             if self._made is not None:
                 loss, metric = self.read_totals()
                 self._carried = (self._carried[0] + loss, self._carried[1] + metric)
                 self._made.leave(self._learners)
             with told():
-                self._made = _Made(self._loss, self._metric, self._learners, self._parallel)
+                self._made = self._make(data)
         return self._made
+
+    def _make(self, data: Mapping[Any, Any]) -> _Made:
+        functions = [each for each in (self._loss, self._metric) if each is not None]
+        found = [fused(each.output) for each in functions]
+        labels = {each.labels for each in found if each is not None and each.labels is not None}
+        self._fuses = self._fuses and _are_one_hot(labels, data)
+        wanted = [each if each is None or self._fuses or each.labels is None else None for each in found]
+        return _Made(functions, wanted, self._learners, self._parallel)
 
     def learn(self, data: Mapping[Any, Any], *, sweep_end: bool) -> Learned:
         """Learn a minibatch.
@@ -91,7 +103,7 @@ class Engine:
         Raises:
             ValueError: the data do not fit.
         """
-        made = self._current()
+        made = self._current(data)
         with told():
             for learner in self._learners:
                 learner.sweep_end = sweep_end
@@ -104,7 +116,7 @@ class Engine:
 
     def test(self, data: Mapping[Any, Any]) -> tuple[float, int]:
         """Return the sum of the metric over a minibatch, and its samples. Raises ValueError: the data do not fit."""
-        made = self._current()
+        made = self._current(data)
         with told():
             found = made.trainer.test_minibatch(made.named(data))
         metric = found[made.metric]
@@ -126,13 +138,44 @@ class Engine:
         return carried[0] + found[self._made.loss].total, carried[1] + metric
 
 
-class _Made:
-    """The core's trainer of some functions and learners."""
+def _are_one_hot(labels: Collection[Any], data: Mapping[Any, Any]) -> bool:
+    """Whether labels are one-hot, as far as there are any."""
+    return all(label not in data or is_one_hot(data[label]) for label in labels)
 
-    def __init__(self, loss: Any, metric: Any, learners: Sequence[Learner], parallel: Parallel | None) -> None:
-        roots = [summed(each) for each in (loss, metric) if each is not None]
-        maker, self.nodes = lower(list(dict.fromkeys(roots)))
-        named = [self.nodes[root] for root in roots]
+
+class _Made:
+    """The core's trainer of some functions and learners.
+
+    Args:
+        functions: the loss, and perhaps the metric.
+        wanted: for each the one operation that stands for it, None if none does.
+        learners: what learns.
+        parallel: how ranks train together.
+
+    Attributes:
+        labels: inputs whose data have to be one-hot, for operations that stand for functions.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[Any],
+        wanted: Sequence[Fused | None],
+        learners: Sequence[Learner],
+        parallel: Parallel | None,
+    ) -> None:
+        self.labels = {each.labels for each in wanted if each is not None and each.labels is not None}
+        roots = [
+            (summed(function),) if each is None else each.operands
+            for function, each in zip(functions, wanted, strict=True)
+        ]
+        maker, self.nodes = lower(list(dict.fromkeys(variable for several in roots for variable in several)))
+        named = [
+            self.nodes[several[0]]
+            if each is None
+            else maker.add(f"{function.uid}.{each.op}", each.op, [self.nodes[variable] for variable in several])
+            for function, each, several in zip(functions, wanted, roots, strict=True)
+        ]
+        maker.network.infer()
         maker.network.mark(named[0], "criterion")
         for node in named[1:]:
             maker.network.mark(node, "evaluation")

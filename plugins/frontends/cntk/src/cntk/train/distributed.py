@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cntk._inherited import inherit
 from cntk._plugins import registry
 from cntk.learners import Learner
 from cntk_core.api.recipes import connect, detect
@@ -175,3 +176,6 @@ class _Counting:
         total = np.array([samples], np.float64)
         self.communicator.allreduce(total)
         return int(total[0])
+
+
+inherit(__name__)

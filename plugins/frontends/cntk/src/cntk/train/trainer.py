@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cntk._inherited import inherit
 from cntk.learners import Learner
 from cntk.train._criterion import Sums, loss_and_metric
 from cntk.train._engine import Engine
@@ -41,6 +42,7 @@ class Trainer:
         self._engine = Engine(self._loss, self._metric, self._learners)
         self._last: Any = None
         self._kept: Any = None
+        self._known: set[Any] = set()
         self._training, self._test = Sums(), Sums()
         self._engine.check_parameters()
 
@@ -74,6 +76,14 @@ class Trainer:
         functions = [each for each in (self._loss, self._metric, self._model) if each is not None]
         return list(dict.fromkeys(argument for each in functions for argument in each.arguments))
 
+    def _given(self, arguments: Any) -> dict[Any, Any]:
+        """Return data by variable. Raises ValueError: something has none, or they are for nothing."""
+        if not isinstance(arguments, dict) or set(arguments) != self._known:
+            found = self._arguments()
+            self._known = set(found)
+            return arguments_of(arguments, found)
+        return arguments
+
     def train_minibatch(
         self,
         arguments: Any,
@@ -95,7 +105,7 @@ class Trainer:
         Raises:
             ValueError: data are missing or do not fit; a source says where sweeps end.
         """
-        given = arguments_of(arguments, self._arguments())
+        given = self._given(arguments)
         ends = sweep_ends(given)
         if ends is not None and is_sweep_end is not None:
             raise ValueError("a source says itself where sweeps end: is_sweep_end is for other data")
@@ -148,7 +158,7 @@ class Trainer:
     def _tested(self, arguments: Any) -> tuple[float, int]:
         if self._metric is None:
             raise ValueError("a trainer without a metric tests nothing: give it (loss, metric)")
-        data = feeds_of(arguments_of(arguments, self._arguments()))
+        data = feeds_of(self._given(arguments))
         if not data:
             return 0.0, 0
         total, samples = self._engine.test(data)
@@ -258,3 +268,6 @@ def _listed(given: Any) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple) else [given]
+
+
+inherit(__name__)

@@ -11,6 +11,7 @@ from warnings import warn
 
 import attrs
 
+from cntk._inherited import inherit
 from cntk.io import INFINITELY_REPEAT, MinibatchSource, MinibatchSourceFromData, UserMinibatchSource
 from cntk.learners._schedules import TrainingParameterSchedule, _pairs
 from cntk.train._checkpoint import numbered
@@ -427,3 +428,6 @@ def training_session(
         cv_config or CrossValidationConfig(None),
         test_config or TestConfig(None),
     )
+
+
+inherit(__name__)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk._inherited import inherit
 from cntk.axis import Axis
 from cntk.default_options import default_override_or, get_default_override
 from cntk.internal import sanitize_input
@@ -282,3 +283,6 @@ def reduce_concat_pool(seq: Any, name: str = "") -> Function:
     count = reduce_sum(broadcast_as(sanitize_input(1.0), value))
     pooled = [last(value), reduce_max(value), elements.element_divide(reduce_sum(value), count)]
     return splice(*pooled, axis=0, name=name)
+
+
+inherit(__name__)
