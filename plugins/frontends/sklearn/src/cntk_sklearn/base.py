@@ -168,10 +168,13 @@ class NetworkEstimator(Trained, BaseEstimator):  # type: ignore[misc]
 
     # -- asking -------------------------------------------------------------------------------------------
 
-    def _asked(self, X: Any, output: str = OUTPUT) -> NDArray[Any]:
-        """Return what a node says of rows, ``(rows, size)``."""
+    def _asked(self, X: Any) -> NDArray[Any]:
+        """Return what the network says of rows, ``(rows, size)``."""
         check_is_fitted(self)
-        x = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return self.values_of(validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False), OUTPUT)
+
+    def values_of(self, x: Any, output: str) -> NDArray[Any]:
+        """Return the values of a node for checked rows, ``(rows, size)``, in the rows' precision."""
         found = np.asarray(self.estimator_.predict(self._as_trained(x), output))
         return found.reshape(len(found), -1).astype(x.dtype, copy=False)
 

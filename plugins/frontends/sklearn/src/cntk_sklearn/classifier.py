@@ -29,7 +29,8 @@ class CntkClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     Classes have any names; the criterion is the cross entropy with softmax. With a matrix ``y`` of 0 and 1 each of its
     columns is a label that a row has or has not.
 
-    Arguments are those of :class:`~cntk_sklearn.base.NetworkEstimator`, and ``class_weight``: factors by class, or ``balanced``.
+    Arguments are those of :class:`~cntk_sklearn.base.NetworkEstimator`, and ``class_weight``: factors by class, or
+    ``balanced``.
 
     Attributes:
         classes_: the classes, sorted; of a matrix the numbers of its columns.
