@@ -247,9 +247,10 @@ def attack_meeting(count: int, seed: int) -> list[str]:
             strangers.come()
         answers = [here.recv() if here.poll(PATIENCE) else (0.0, False, "it hangs") for _, here in started]
         closed = not _listens(port)
-    for process, here in started:
+    for _, here in started:  # all of them first: they wait for each other
         with suppress(OSError):
             here.send("end")
+    for process, _ in started:
         process.join(30.0)
         process.kill()
     seconds = time.monotonic() - began

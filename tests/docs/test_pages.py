@@ -11,7 +11,8 @@ from tests.docs.data import DATA
 from tests.docs.runner import Page
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
-PAGES += sorted(str(path.parent.relative_to(ROOT) / "README.md") for path in ROOT.glob("*/**/pyproject.toml"))
+WHEELS = (path.parent.relative_to(ROOT) for path in ROOT.glob("*/**/pyproject.toml"))
+PAGES += sorted(str(folder / "README.md") for folder in WHEELS if not folder.parts[0].startswith("."))
 PAGES += ["plugins/tools/demo/src/cntk_tool_demo/README.md"]  # what the demo leaves beside its recipe
 SLOW = {
     "README.md",

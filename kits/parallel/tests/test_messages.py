@@ -152,3 +152,10 @@ def test_a_message_of_another_connection_is_none(sealed):
     for other in _lines((b"c" * 32, b"d" * 32)):
         with pytest.raises(BadMessage, match=BAD):
             pass_on(sent(other[0], 0, 1, b"hello"), sealed)
+
+
+@pytest.mark.parametrize("size", [_PIECE + 1, 2 * _PIECE, 2 * _PIECE + 1])
+def test_the_last_byte_of_a_long_message_is_sent_too(sealed, size):
+    one, _ = sealed
+    body = np.arange(size, dtype=np.uint8).data
+    assert len(sent(one, 1, 2, body)) == HEADER.size + 2 * SEAL + size

@@ -141,3 +141,13 @@ def test_no_network_needs_numba():
         [sys.executable, "-c", TRAINED], text=True, capture_output=True, check=True, cwd=Path(__file__).parent
     )
     assert done.stdout.splitlines()[-1] == "['llvmlite']"
+
+
+def test_processors_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(libraries.os, "sched_getaffinity", lambda process: {3, 5, 7}, raising=False)
+    monkeypatch.setattr(libraries.os, "cpu_count", lambda: 64)
+    assert libraries.processors() == 3
+    monkeypatch.delattr(libraries.os, "sched_getaffinity")
+    assert libraries.processors() == 64
+    monkeypatch.setattr(libraries.os, "cpu_count", lambda: None)
+    assert libraries.processors() == 1

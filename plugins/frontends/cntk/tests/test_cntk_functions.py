@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -211,3 +212,43 @@ def test_the_batch_is_an_axis() -> None:
     learned = C.to_batch(C.parameter((3, 2), init=np.arange(6, dtype=np.float32).reshape(3, 2)))
     assert learned.dynamic_axes == x.dynamic_axes
     np.testing.assert_array_equal(learned.eval(), [[0, 1], [2, 3], [4, 5]])
+
+
+def test_of_a_root_that_is_replaced_the_clone_is_what_replaces_it() -> None:
+    x, placeholder = C.input_variable(1), C.placeholder()
+    block = C.as_block(C.times(placeholder, C.parameter((1, 1), init=1)) + 2, [(placeholder, x)], "dense")
+    more = block + 3
+    clone = block.clone("share", {block: more})
+    assert clone.root_function.uid == more.root_function.uid
+    assert block.root_function.is_primitive
+    assert block.root_function.is_block
+    np.testing.assert_array_equal(clone.eval({x: [[2.0]]}), [[7.0]])
+
+
+def test_a_constant_with_an_open_dimension_is_spliced_with_open_ones() -> None:
+    x = C.input_variable((C.InferredDimension, C.InferredDimension, 3))
+    padding = C.constant(value=0, shape=(3, C.InferredDimension, 3))
+    assert [C.splice(*each, axis=0).shape for each in ((padding, x), (x, padding))] == [(-1, -1, 3), (-1, -1, 3)]
+
+
+def test_rows_whose_sequences_begin_are_sequences() -> None:
+    x = C.sequence.input_variable(2)
+    last, data = C.sequence.last(x), np.array([[1, 2], [2, 3]])
+    np.testing.assert_array_equal(last.eval({x: data}), [[2, 3]])
+    np.testing.assert_array_equal(last.eval({x: (data, [True, True])}), [[1, 2], [2, 3]])
+
+
+def test_what_has_steps_cannot_become_a_sequence_again() -> None:
+    with pytest.raises(ValueError, match=r"^to_sequence: Input\('x', \[#, \*\], \[2\]\) has a sequence axis already$"):
+        C.to_sequence(C.sequence.input_variable(2, name="x"))
+
+
+@pytest.mark.slow
+def test_loading_an_engine_leaves_the_numbers_of_a_script_as_they_are() -> None:
+    code = (
+        "import cntk as C, numpy as np; np.random.seed(1); C.plus(1, 2).eval(); import jax;"
+        "print(np.random.get_state()[2], np.random.rand())"
+    )
+    environment = {**os.environ, "CNTK_ENGINE": "xla"}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert found.stdout == f"624 {np.random.RandomState(1).rand()}\n"

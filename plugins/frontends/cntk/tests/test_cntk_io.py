@@ -41,6 +41,12 @@ def values(data):
     return data.asarray().ravel().astype(int).tolist()
 
 
+@pytest.mark.parametrize("stream", [[["a"]], [[{0: 1.0}]], "a"])
+def test_what_is_no_stream_is_not_written(stream):
+    with pytest.raises(ValueError, match=r"^a stream is an array, or a list with a dictionary for each frame, not "):
+        sequence_to_cntk_text_format(0, {"a": stream})
+
+
 @pytest.mark.parametrize(
     ("settings", "order"),
     [

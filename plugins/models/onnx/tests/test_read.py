@@ -86,6 +86,8 @@ SHAPES = {
     "zeros stand for the old sizes": one("Reshape", (3, 4, 2), whole(0, 0, -1)),
     "flat": one("Flatten", (3, 4)),
     "flat from the end": one("Flatten", (3, 4), axis=-2),
+    "samples and an axis together": one("Flatten", (3, 4), axis=2),
+    "all in one": one("Flatten", (3, 4), axis=3),
     "of more axes": one("Unsqueeze", (3, 4), whole(1, -1)),
     "of fewer": one("Squeeze", (1, 4, 1), whole(1)),
     "of fewer from the end": one("Squeeze", (1, 4, 1), whole(-1)),

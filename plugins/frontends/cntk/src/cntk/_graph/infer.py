@@ -215,14 +215,12 @@ def _maker(primitives: Sequence[Primitive], leaves: Iterable[Variable]) -> Maker
         if not (each.is_parameter or each.is_constant) or (each.is_constant and record.value is None):
             free = tuple(-3 if dim == -1 else dim for dim in each._shape or ())
             plain = Variable._made(INPUT, free, each._dtype, each._axes, uid=output_uid(each))
-            if each.is_constant or each.is_parameter:
+            open_ = splices and each.is_constant and -1 in (each._shape or ())  # nothing there says what it is
+            if (each.is_constant or each.is_parameter) and not open_:
                 plain._kind = each._kind
                 plain._shape = each._shape
             plain._sparse = each._sparse
             record = variable_record(plain) if not plain.is_constant else record
-        elif each.is_constant and -1 in (each._shape or ()) and splices:  # nothing there says what it is
-            plain = Variable._made(INPUT, each._shape, each._dtype, (), uid=output_uid(each))
-            record = variable_record(plain)
         stand_ins[each] = record
     roots = [output for one in primitives for output in one.outputs[:1]]
     composite = composite_record(primitives, stand_ins, roots)

@@ -31,7 +31,11 @@ def model_of(network: Network) -> Model:
     if "engine" not in _ENGINE:
         import os
 
+        import numpy as np
+
+        drawn = np.random.get_state()  # what an engine imports may draw numbers, which a script's seed is not for
         made = Model(network, engine=_ENGINE.get("name") or os.environ.get("CNTK_ENGINE", "auto"))
+        np.random.set_state(drawn)
         _ENGINE.update(engine=made.engine, plugins=made.plugins)
         return made
     return Model(network, engine=_ENGINE["engine"], plugins=_ENGINE["plugins"])

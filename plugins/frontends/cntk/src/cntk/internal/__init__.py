@@ -142,6 +142,8 @@ def sanitize_batch(var: Variable, batch: Any, seq_starts: Any = None, device: An
         return batch
     if seq_starts and not has_sequences(var):
         raise ValueError("you specified sequence begin markers, but your variable has no sequences")
+    if seq_starts and isinstance(batch, np.ndarray) and len(batch) == len(seq_starts):
+        batch = list(batch)
     if any(isinstance(each, np.ndarray) and not each.flags.c_contiguous for each in _arrays(batch)):
         warnings.warn("data is not C contiguous; rearrange your data/computation to avoid costly copies",
                       RuntimeWarning, stacklevel=2)  # fmt: skip

@@ -286,10 +286,17 @@ def reconcile_dynamic_axes(x: Any, dynamic_axes_as: Any, name: str = "") -> Func
 def to_sequence(
     x: Any, sequence_lengths: Any = None, sequence_axis_name_prefix: str = "toSequence_", name: str = ""
 ) -> Function:
-    """The first axis as a sequence axis; how many of its elements there are may be said for each sample."""
+    """The first axis as a sequence axis; how many of its elements there are may be said for each sample.
+
+    Raises:
+        ValueError: the operand has a sequence axis already.
+    """
+    operand = one(x)
+    if len(operand._axes or ()) > 1:
+        raise ValueError(f"to_sequence: {operand} has a sequence axis already")
     name_of_axis = Axis.new_unique_dynamic_axis(sequence_axis_name_prefix)
     new = [axis_of(name_of_axis), axis_of(Axis.default_batch_axis())]
-    given = [one(x)] if sequence_lengths is None else [one(x), one(sequence_lengths)]
+    given = [operand] if sequence_lengths is None else [operand, one(sequence_lengths)]
     return made("ToSequence", *given, name=name, newDynamicAxes=new)
 
 

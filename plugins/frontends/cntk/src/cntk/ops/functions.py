@@ -308,11 +308,11 @@ class Function(Computed, TensorOpsMixin):
             raise GraphError(f'"{method}" is not a known clone method')
         given = {variable_of(old): variable_of(new) for old, new in substitutions.items()}
         copier = Copier(how, given, fresh_inputs=fresh_inputs)
-        if fresh_inputs:
-            copier.carry_over(self._primitive)
-        replaced = copier.found.get(self._primitive.outputs[0]) if len(self._primitive.outputs) == 1 else None
+        replaced = given.get(self._primitive.outputs[0]) if len(self._primitive.outputs) == 1 else None
         if replaced is not None and replaced._owner is not None:  # something else is in the place of all of it
             return Function._of(replaced._owner)
+        if fresh_inputs:
+            copier.carry_over(self._primitive)
         return Function._of(copier.copy(self._primitive))
 
     def replace_placeholders(self, substitutions: Mapping[Any, Any]) -> Function:
