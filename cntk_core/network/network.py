@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,7 @@ class Network:
         roots: the groups by role.
         blocks: parts of it that have a name, such as layers.
         origins: the plugins that took part in making it what it is; they are saved with it.
-        picture: makes an SVG of a network; the kit of builders sets it when it is there (``cntk_kit_builders.draw``).
+        picture: makes an SVG of a network; by default what a wheel offers in the group ``cntk.pictures``.
     """
 
     picture: ClassVar[Callable[[Network], str] | None] = None
@@ -179,8 +179,10 @@ class Network:
     def _repr_svg_(self) -> str | None:
         """Draw the network, where something is there that can; notebooks show the picture."""
         if Network.picture is None:
-            with suppress(ImportError):
-                import_module("cntk_core.api.builders")  # whoever offers this kit brings the picture
+            for point in sorted(entry_points(group="cntk.pictures"), key=lambda one: (one.name == "default", one.name)):
+                with suppress(ImportError):
+                    Network.picture = staticmethod(point.load())
+                    break
         return None if Network.picture is None else Network.picture(self)
 
     def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:
