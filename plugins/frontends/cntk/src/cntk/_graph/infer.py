@@ -307,8 +307,10 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
             if one.inside is not None:
                 read = [final(each) for each in one.inside.roots]
             stuck = any(each in blocked or (each._owner is None and not _settled(each)) for each in read)
+            stuck = stuck or any(each in blocked for each in one.inputs)
             if stuck and any(each not in blocked for each in one.outputs):
                 blocked.update(one.outputs)
+                blocked.update(one.inside.arguments if one.inside is not None else ())  # what is inside waits with it
                 waiting = True
     ready = [one for one in unknown if not any(each in blocked for each in one.outputs)]
     if not ready:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cntk._inherited import inherit
 from cntk.layers.blocks import identity, inject_name
+from cntk.ops import combine
 from cntk.ops.functions import Function
 
 
@@ -24,15 +25,29 @@ def Sequential(layers: Any, name: str = "") -> Any:
     composed: Any = identity
     for each in found:
         composed = each if composed is identity else _then(composed, each)
-    return inject_name(composed, name)
+    return inject_name(_joined(composed) if layers and isinstance(layers[-1], tuple) else composed, name)
+
+
+def _joined(several: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of several values as one whose outputs they are."""
+    if isinstance(several, Function):
+        return several
+    return lambda *args: combine(list(several(*args)))
 
 
 def _single(layer: Any) -> Any:
-    """A tuple of functions as one that gives the results of all."""
+    """A tuple of functions as one that gives the results of all: of one value, or each of its own of several."""
     if not isinstance(layer, tuple):
         return layer
     functions = [_single(each) for each in layer]
-    return lambda *args: tuple(each(*args) for each in functions)
+
+    def beside(*values: Any) -> tuple[Any, ...]:
+        if 1 < len(values) < len(functions):
+            raise ValueError(f"Sequential: {len(functions)} functions side by side, and {len(values)} values for them")
+        given = values if len(values) > 1 else values * len(functions)
+        return tuple(each(value) for each, value in zip(functions, given, strict=False))
+
+    return beside
 
 
 def _then(first: Any, second: Any) -> Any:

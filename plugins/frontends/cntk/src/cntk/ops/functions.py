@@ -280,8 +280,13 @@ class Function(Computed, TensorOpsMixin):
 
         return apply(self, self.argument_map(*args, **kwargs))
 
-    def __rshift__(self, other: Callable[..., Any]) -> Function:
-        """``f >> g``: first f, then g."""
+    def __rshift__(self, other: Callable[..., Any] | tuple[Callable[..., Any], ...]) -> Function:
+        """``f >> g``: first f, then g; of a tuple each of its own output of f, or of the only one."""
+        if isinstance(other, tuple):
+            from cntk.ops import combine
+
+            values = self.outputs if len(self.outputs) > 1 else [self.output] * len(other)
+            return combine([each(value) for each, value in zip(other, values, strict=False)])
         return other(self) if not isinstance(other, Function) else Function.compose(self, other)
 
     @staticmethod
