@@ -54,7 +54,7 @@ def AttentionModel(
         seen = sequence.broadcast_as(values, decoder_hidden_state)
         compared = stabilized(2, tanh(known + times(stabilized(1, decoder_hidden_state), by_decoder)))
         scores = reduce_sum(times(compared, projected), -1, keepdims=False)
-        shares = softmax(element_select(mask, scores, -1e30), axis=0)
+        shares = softmax(element_select(mask, scores, -1e30), axis=-1)
         return alias(times(shares, seen), name="attended")
 
     return BlockFunction("AttentionModel", name)(attention)

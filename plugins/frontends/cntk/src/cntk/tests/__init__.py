@@ -1,0 +1,1 @@
+"""What the original's tests lend to its tutorials."""
