@@ -167,7 +167,8 @@ def test_a_regressor_says_one_number_or_several() -> None:
         several.partial_fit(X, both[:, 0])
 
 
-@pytest.mark.slow  # two processes begin
+@pytest.mark.slow
+@pytest.mark.thorough  # two processes begin
 def test_a_pipeline_in_a_search_of_two_processes() -> None:
     made = make_pipeline(StandardScaler(), CntkTransformer(n_components=4, random_state=0), classifier(epochs=20))
     search = GridSearchCV(made, {"cntkclassifier__hidden": [(4,), (16,)]}, cv=2, n_jobs=2).fit(X, NAMES)
