@@ -42,6 +42,7 @@ KINDS = {
 FRONTENDS = {
     "frontends/cntk": ("cntk-compat", "cntk"),
     "frontends/fit": ("cntk-fit", "cntk_fit"),
+    "frontends/sklearn": ("cntk-sklearn", "cntk_sklearn"),
 }
 """Wheels that programs import: name of the wheel, and what is imported."""
 

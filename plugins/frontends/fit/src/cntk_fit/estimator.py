@@ -17,7 +17,7 @@ from cntk_fit.encoding import Encoding
 from cntk_fit.fitting import FitLoop, Source, evaluated, shown
 from cntk_fit.history import History
 from cntk_fit.progress import Bar
-from cntk_fit.resuming import Keeper
+from cntk_fit.resuming import Keeper, packed, unpack
 from cntk_fit.rows import Rows
 from cntk_fit.stopping import EarlyStopping
 from cntk_fit.taking import WEIGHTS, Stream, Wanted, is_stream, take_rows
@@ -32,7 +32,8 @@ class Estimator:
 
     Data are arrays, SciPy's sparse matrices, tables (pandas, polars, Arrow, Parquet files, data sets of Hugging Face),
     lists of sequences, or minibatches from iterators and loaders; ``docs/i-have-arrays.md`` shows each. The network
-    has the parameters: what else holds it sees what is learned.
+    has the parameters: what else holds it sees what is learned. An estimator can be copied and pickled, with its
+    network and the states of its learners.
 
     Args:
         network: a network, a :class:`~cntk_core.model.Model`, or a Function of ``import cntk``.
@@ -357,6 +358,16 @@ class Estimator:
             return weigh_rows(data)
         data.ready = weigh_rows
         return data
+
+    def __getstate__(self) -> dict[str, Any]:
+        weighted = None if self._weighted is None else packed(self._weighted[1])
+        counted = None if self._evaluations is None else self._counted()
+        return {**self.__dict__, "_criterion": self._criterion.name, "_evaluations": counted, "_weighted": weighted}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _criterion=state["trainer"].model.network[state["_criterion"]], _weighted=None)
+        if state["_weighted"] is not None:
+            unpack(self._trainer(weighted=True), state["_weighted"])
 
     def _names(self) -> dict[str, str]:
         """What criteria are called by the names of their nodes."""

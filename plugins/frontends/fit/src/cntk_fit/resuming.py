@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -25,6 +26,24 @@ def put_back(network: Network, values: Mapping[str, NDArray[Any]]) -> None:
     """Give parameters the values of a :func:`snapshot`."""
     for name, value in values.items():
         network[name].value = value
+
+
+def packed(trainer: Trainer) -> dict[str, bytes]:
+    """Return the files of a trainer's checkpoint, by name."""
+    with TemporaryDirectory() as folder:
+        trainer.save(Path(folder, _NAME))
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def unpack(trainer: Trainer, files: Mapping[str, bytes]) -> None:
+    """Let a trainer go on from what was :func:`packed`."""
+    with TemporaryDirectory() as folder:
+        for name, content in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        trainer.restore(Path(folder, _NAME))
 
 
 @attrs.frozen

@@ -111,7 +111,7 @@ def _weights(given: Any) -> Any:
         raise DataError(f"sample_weight has the shape {value.shape}; it has to have one number for each row")
     if any(one.size and not (np.isfinite(one).all() and one.min() >= 0) for one in arrays):
         raise DataError("sample_weight has numbers that are negative or not finite")
-    return [one.astype(np.float32) for one in value] if isinstance(value, list) else value.astype(np.float32)
+    return [one.astype(np.float64) for one in value] if isinstance(value, list) else value.astype(np.float64)
 
 
 def _named(wanted: Wanted, x: Any, y: Any, problems: list[CntkError]) -> dict[str, Any]:
