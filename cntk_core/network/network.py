@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
-from typing import Any, ClassVar
+from importlib.metadata import entry_points
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +29,7 @@ class Network:
         roots: the groups by role.
         blocks: parts of it that have a name, such as layers.
         origins: the plugins that took part in making it what it is; they are saved with it.
-        picture: makes an SVG of a network; the kit of builders sets it when it is there (``cntk_kit_builders.draw``).
     """
-
-    picture: ClassVar[Callable[[Network], str] | None] = None
 
     def __init__(self, dtype: Any = np.float32) -> None:
         self.dtype = np.dtype(dtype)
@@ -178,10 +175,17 @@ class Network:
 
     def _repr_svg_(self) -> str | None:
         """Draw the network, where something is there that can; notebooks show the picture."""
-        if Network.picture is None:
+        return Network.picture(self) or None
+
+    @staticmethod
+    def picture(network: Network, depth: int = 0) -> str:
+        """Return an SVG of a network with its blocks collapsed from a depth on, by what a wheel offers in the group
+        ``cntk.pictures``; empty if none does. Another one comes before that of the name ``default``.
+        """
+        for point in sorted(entry_points(group="cntk.pictures"), key=lambda one: (one.name == "default", one.name)):
             with suppress(ImportError):
-                import_module("cntk_core.api.builders")  # whoever offers this kit brings the picture
-        return None if Network.picture is None else Network.picture(self)
+                return str(point.load()(network, depth))
+        return ""
 
     def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:
         """Return the nodes that the roots need, each after its inputs: depth first, computed once.

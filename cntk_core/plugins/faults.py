@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 
 import attrs
 
@@ -201,13 +201,29 @@ def _in_call(error: BaseException, owners: _Owners) -> Fault | None:
     found = _CALL.match(str(error)) if isinstance(error, TypeError) else None
     if found is None:
         return None
+    called: list[tuple[Source, FunctionType]] = []
     for module in list(sys.modules.values()):
         source = owners.of_module(module)
         function = _attribute(module, found[1]) if source is not None else None
         if source is not None and function is not None:
-            code = function.__code__
-            return Fault(source, attrs.evolve(place_of(code, code.co_firstlineno), called=function))
-    return None
+            called.append((source, function))
+    if len({source for source, _ in called}) > 1:  # the message has the name alone, which others may have used, too
+        near = list(_near(error))
+        called = [one for one in called if any(one[1] is function for function in near)]
+    if not called:
+        return None
+    source, function = called[0]
+    return Fault(source, attrs.evolve(place_of(function.__code__, function.__code__.co_firstlineno), called=function))
+
+
+def _near(error: BaseException) -> Iterator[object]:
+    """The functions that the innermost frame of an error has at hand: its variables, their attributes and methods."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for value in list(frames[-1].f_locals.values()) if frames else ():
+        kind = value if isinstance(value, type) else type(value)
+        members = [member for base in kind.__mro__ for member in vars(base).values()]
+        for one in (value, *getattr(value, "__dict__", {}).values(), *members):
+            yield one.__func__ if isinstance(one, MethodType | classmethod | staticmethod) else one
 
 
 def _attribute(module: ModuleType, path: str) -> FunctionType | None:

@@ -196,6 +196,20 @@ class TestArguments:
             f"    it is at {tmp_path.name}/two.py:4\n{MEND}"
         )
 
+    def test_the_one_of_several_files_that_was_called(self, tmp_path):
+        """The message of Python has the name alone, and both have a function and a class of this name."""
+        both = OWN.replace("'Swish'", "'Swish{}'") + "class Rule:\n    def scalars(self): pass\n"
+        for number in (1, 2):
+            (tmp_path / f"file{number}.py").write_text(both.format(number), encoding="utf-8")
+        functions = [TestFirstMistakes.own(tmp_path / f"file{number}.py") for number in (1, 2)]
+        for number, function in enumerate(functions, 1):
+            assert fault_of(error_of(function)).source.name == str(tmp_path / f"file{number}.py")
+            rule = function.__globals__["Rule"]()
+            assert fault_of(error_of(lambda rule=rule: rule.scalars(1))).source.name.endswith(f"file{number}.py")
+            assert fault_of(error_of(rule.scalars, 1)).source.name.endswith(f"file{number}.py")
+        # Nobody is blamed where it cannot be told: here the function is in a list.
+        assert fault_of(error_of(lambda: functions[0]())) is None
+
     def test_a_call_that_is_wrong_in_the_plugin_itself_is_at_its_line(self, lion):
         learner = lion("return (lambda x: x)()")
         text = text_of(error_of(learner.rule, None, 1.0, 1.0, {}, {}))

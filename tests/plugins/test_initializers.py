@@ -12,12 +12,12 @@ from cntk_core.errors import CntkError
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.node import Parameter
-from cntk_core.plugins.initializers import make_initializer
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_kit_builders.first_values.initializers import KINDS, initializer
 from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.initializers import make_initializer
 
 RULE = """
 import numpy as np

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,3 +119,22 @@ def strings_of(file: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value
+
+
+def test_no_room_names_a_module_of_a_higher_one(root: Path) -> None:
+    """An import by name (``import_module``) is an arrow that the import rules do not see."""
+    rules = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    layers = next(rule["layers"] for rule in rules if rule["id"] == "layers")
+    height = {name: -at for at, layer in enumerate(layers) for name in re.findall(r"\w+", layer)}
+    upward = {}
+    for file in modules(root):
+        room = file.relative_to(root / "cntk_core").parts[0].removesuffix(".py")
+        named = [re.match(r"(cntk_core|cntk_kit_\w+)(?:\.(\w+))?(?=[.:]|$)", text) for text in strings_of(file)]
+        found = {
+            match[0]
+            for match in named
+            if match is not None and (match[1] != "cntk_core" or height.get(match[2] or "", -99) > height.get(room, 0))
+        }
+        if found and room not in ("api", "__init__"):
+            upward[file.relative_to(root).as_posix()] = found
+    assert upward == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -51,6 +52,20 @@ def test_boxes_have_name_operation_shape_and_parameters() -> None:
     assert {"features", "InputValue [4 x *]", "z", "Times [3 x *]", "W<0> [3 x 4]", "ce"} <= set(found)
     assert "training criterion" in found  # the legend
     assert "evaluation" not in found
+
+
+def test_a_picture_of_another_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes before that of the kit; one that cannot be imported does not."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    about = tmp_path / "my_picture-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-picture\nVersion: 1.0\n", encoding="utf-8")
+    points = "[cntk.pictures]\nalso = my_missing:draw\nmine = my_picture_of_networks:draw\n"
+    (about / "entry_points.txt").write_text(points, encoding="utf-8")
+    code = "def draw(network, depth): return f'<svg>{len(network)}</svg>'\n"
+    (tmp_path / "my_picture_of_networks.py").write_text(code, encoding="utf-8")
+    network = small_network()
+    assert network._repr_svg_() == f"<svg>{len(network)}</svg>"
 
 
 def test_one_arrow_for_each_input_that_is_a_box() -> None:

@@ -251,6 +251,3 @@ class _Picture:
 def _bend(x0: float, y0: float, x1: float, y1: float) -> str:
     middle = (y0 + y1) / 2
     return f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
-
-
-Network.picture = staticmethod(to_svg)

@@ -24,16 +24,26 @@ def test_seeds_that_nobody_gives() -> None:
     assert seed_of_dropout() == 5
 
 
-def test_a_parameter_takes_its_seed_as_soon_as_its_shape_is_known() -> None:
+def test_a_parameter_takes_its_seed_when_it_is_made() -> None:
     C.cntk_py.reset_random_seed(1)
     first, second = (C.parameter(3, init=C.glorot_uniform()) for _ in range(2))
     np.testing.assert_allclose(second.value, [0.988624, 0.85789984, 0.69521534], rtol=1e-6)
     np.testing.assert_allclose(first.value, [-0.8968154, -0.89061725, -0.1194986], rtol=1e-6)
     C.cntk_py.reset_random_seed(1)
-    late = C.parameter((-1, 3), init=C.glorot_uniform())
+    late = C.parameter(-1, init=C.glorot_uniform())
     C.parameter(3, init=C.glorot_uniform())
-    C.times(C.input_variable(2), late)
     assert seed_of_dropout() == 3
+    C.times(C.input_variable(3), late, output_rank=0)
+    np.testing.assert_allclose(late.value, first.value)
+
+
+def test_layers_take_seeds_in_the_order_in_which_they_are_made() -> None:
+    C.cntk_py.reset_random_seed(0)
+    layers = C.layers.Sequential([C.layers.Embedding(6), C.layers.Recurrence(C.layers.LSTM(4)), C.layers.Dense(3)])
+    learned = {each.name: each for each in layers(C.sequence.input_variable(9)).parameters if each.name in "EH"}
+    for name, seed in (("E", 0), ("H", 2)):
+        there = C.parameter(learned[name].shape, init=C.glorot_uniform(seed=seed))
+        np.testing.assert_array_equal(learned[name].value, there.value)
 
 
 def test_an_initializer_needs_a_scale() -> None:

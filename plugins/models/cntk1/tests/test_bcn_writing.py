@@ -122,6 +122,21 @@ def test_versions_that_operations_need(
         )
 
 
+@pytest.mark.parametrize("operation", ["Times", "TransposeTimes"])
+def test_products_that_every_version_can_say(operation: str, tmp_path: Path) -> None:
+    """Not those that keep axes of their right operand when the left one is inferred."""
+    made = Sketch("float32")
+    op = op_of(operation)
+    node = made.network.add(Node("y", op, [made.parameter("W", 4, 4), made.input("x", 4)], op.attributes()))
+    made.network.mark(node, "output")
+    made.network.infer()
+    assert save_bcn(made.network, tmp_path / "net.dnn", LEAST) == LEAST
+    node.attributes = op.attributes(infer_input_rank_to_map=0)
+    assert refused(made.network, tmp_path / "not.dnn", LEAST) == (
+        f"{operation} 'y' says what version {LEAST} cannot say; version 12 can"
+    )
+
+
 # -- what is written otherwise ----------------------------------------------------------------------------
 
 

@@ -83,3 +83,18 @@ def test_any_verb_takes_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert "fc.weight" in capsys.readouterr().out
     assert main(["edit", "other.onnx", "-c", 'Rename("y", "scores")', "-o", "edited.dnn"]) == 0
     assert "scores" in load_model("edited.dnn", core_ops().find)
+
+
+def test_a_training_writes_no_onnx(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a training goes on from is in its model, which a graph of ONNX cannot hold."""
+    recipe = 'command = Train\nTrain = [\n action = "train"\n modelPath = "models/net.onnx"\n'
+    recipe += " BrainScriptNetworkBuilder = { x = Input{2} }\n SGD = [ maxEpochs = 1 ]\n"
+    recipe += ' reader = [ file = "none" ]\n]\n'
+    Path("r.cntk").write_text(recipe, encoding="utf-8")
+    assert main(["train", "r.cntk"]) == 1
+    dnn, other = Path("models/net.dnn"), Path("models/net.onnx")
+    assert (
+        f"error: r.cntk:4:15: modelPath '{other}' is called like a file of another format, but a training writes our "
+        f"own\n    Name it {dnn}, and afterwards: cntk convert {dnn} -o {other}\n"
+    ) in capsys.readouterr().err
+    assert not Path("models").exists()

@@ -20,7 +20,6 @@ from cntk_core.errors import CntkError, ConfigError, DataError, Location
 from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
-from cntk_core.plugins.initializers import make_initializer
 from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.plugins.took_part import op_origins, origins_of
@@ -32,6 +31,7 @@ from cntk_core.trust import ask_to_write
 from cntk_kit_recipes.recipe.changed_data import with_changes
 from cntk_kit_recipes.recipe.core_blocks import offer_core_blocks
 from cntk_kit_recipes.recipe.descriptions import network_value, network_words, own_name
+from cntk_kit_recipes.recipe.initializers import make_initializer
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.lost_ranks import Loss
 from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins

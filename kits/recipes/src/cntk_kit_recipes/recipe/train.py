@@ -15,6 +15,7 @@ from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.plugins.core_format import CoreFormat
 from cntk_core.plugins.listening import gathered
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.origin import Origin, merged
@@ -60,7 +61,7 @@ class TrainAction(Action):
 
 
 def _check_keys(context: ActionContext, section: Config) -> None:
-    _check_model_path(section.require("modelPath"))
+    _check_model_path(context, section.require("modelPath"))
     resumption(section)
     if section.get("optimizer") is not None:
         raise UnsupportedError(
@@ -68,13 +69,21 @@ def _check_keys(context: ActionContext, section: Config) -> None:
         )
 
 
-def _check_model_path(value: Value) -> None:
+def _check_model_path(context: ActionContext, value: Value) -> None:
     path = Path(value.string())
     if path.is_dir():
         raise ConfigError(
             f"modelPath '{path}' is a folder",
             where=value.where,
             hint=f"Give the name of a file, such as {path / 'net.dnn'}.",
+        )
+    # The files of a training hold more than others can: only our own format can be gone on with.
+    if path.suffix and not isinstance(ModelFiles(context.plugins.registry).writer(path), CoreFormat):
+        own = path.with_suffix(".dnn")
+        raise ConfigError(
+            f"modelPath '{path}' is called like a file of another format, but a training writes our own",
+            where=value.where,
+            hint=f"Name it {own}, and afterwards: cntk convert {own} -o {path}",
         )
 
 

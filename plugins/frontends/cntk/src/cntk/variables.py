@@ -258,6 +258,8 @@ class _Kept(Variable, ArrayMixin):
         if value is None:
             value = 0
         self._first, array = first_value(value)
+        if self._first is not None:
+            self._first = self._first.seeded()  # seeds go by the order in which parameters are made
         whole = isinstance(value, np.ndarray) and value.size > 1  # has its own shape, as in the original
         given = None if shape is None or whole else sanitize_shape(shape)
         if array is not None:
@@ -276,15 +278,6 @@ class _Kept(Variable, ArrayMixin):
         self._set(kind, given, np.float32 if dtype is None else np.dtype(dtype).type, (), name=name, uid=uid,
                   gradient=kind == PARAMETER)  # fmt: skip
         self._value, self._node = array, None
-        self._settle(given)
-
-    def _settle(self, shape: tuple[int, ...]) -> None:
-        """Take a shape; as soon as it is known a rule for the first value gets its seed, as in the original."""
-        from cntk._graph.leaves import is_known
-
-        self._shape = shape
-        if self._first is not None and is_known(shape):
-            self._first = self._first.seeded()
 
     def _current(self) -> NDArray[Any]:
         """The value where it is: in the memory of what trains it, if something does.

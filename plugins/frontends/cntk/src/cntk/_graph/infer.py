@@ -153,9 +153,7 @@ def _complete_kernel(one: Primitive) -> None:
         return
     transposed, groups = bool(one.attributes.get("transpose")), int(one.attributes.get("groups", 1))
     place = 0 if transposed else len(shape) - len(data)
-    kernel._settle(  # type: ignore[attr-defined]
-        tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
-    )
+    kernel._shape = tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
 
 
 def _complete_factor(one: Primitive) -> None:
@@ -168,11 +166,7 @@ def _complete_factor(one: Primitive) -> None:
     own = before[-rank:]
     if any(dim not in (-1, size) for dim, size in zip(own, sizes, strict=True)):
         return
-    found = (*before[:-rank], *sizes)
-    if left.is_parameter or left.is_constant:
-        left._settle(found)  # type: ignore[attr-defined]
-    else:
-        left._shape = found
+    left._shape = (*before[:-rank], *sizes)
 
 
 def check_types(one: Primitive) -> None:
@@ -272,7 +266,7 @@ def _adopt(maker: Maker, one: Primitive) -> None:
         if (each.is_parameter or each.is_constant) and not is_known(each._shape):
             leaf = maker.leaves.get(f"leaf.{each.uid}")
             if leaf is not None and leaf.shape is not None and 0 not in leaf.shape:
-                each._settle(tuple(leaf.shape))  # type: ignore[attr-defined]
+                each._shape = tuple(leaf.shape)
 
 
 def _complain(maker: Maker, node: Node) -> None:

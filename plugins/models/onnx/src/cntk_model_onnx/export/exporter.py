@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from cntk_core.api import CntkError, Input, Network, Node, Parameter, Shape, is_delay, raise_problems
+from cntk_core.api import CntkError, Input, Network, Node, Parameter, Shape, ShapeError, is_delay, raise_problems
 from cntk_core.api.builders import BATCH
 from cntk_core.api.engines import Loop, make_plan
 from cntk_model_onnx.export import chains, elementwise, images, products, randomness, sequences, shapes  # noqa: F401
@@ -225,7 +225,12 @@ class _Exporter:
             for place, (child, value) in enumerate(zip(node.inputs, values, strict=True))
         ]
         count = len(scope.graph.nodes)
-        found = write(scope, node, values)
+        try:
+            found = write(scope, node, values)
+        except ShapeError as error:
+            known = all(size >= 0 for value in values for size in value.shape)
+            reason = "" if known else "it needs sizes that only the data have: "
+            raise Refused(f"{reason}{error.message}", "Give the input a fixed size.") from None
         if isinstance(found, Value):
             return found
         if not scope.outer:  # what the body of a loop computes is told apart from what comes out of the loop

@@ -6,7 +6,7 @@ taken where a kernel takes them whole; else a sample is an image of one channel 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -84,6 +84,27 @@ class _Windows:
         return scope.op("Slice", name, scope.ints(*self.skip), scope.ints(*[END] * len(self.skip)), scope.ints(*axes))
 
 
+_STAND_IN = 960
+"""A size that a free axis can have; so can be what follows."""
+
+
+def _of_any_size(value: Value, strides: Sequence[int], of: Callable[[Shape], Geometry]) -> Geometry:
+    """Return a geometry for samples that may have free axes, if windows lie alike in samples of all sizes.
+
+    Raises:
+        Refused: they do not, since a padding fills up the last window.
+    """
+    if all(size >= 0 for size in value.shape):
+        return of(value.shape)
+    tried = [
+        of(tuple(_STAND_IN + more if size < 0 else size for size in value.shape)) for more in range(max(strides) + 1)
+    ]
+    settings = [_Windows.of(one, channels=True).settings for one in tried]
+    if value.lead > 1 or any(one != settings[0] for one in settings):
+        raise Refused("how its windows lie depends on sizes that only the data have", "Give the input a fixed size.")
+    return tried[0]
+
+
 def _takes_channels_whole(geometry: Geometry) -> bool:
     """Whether windows have all channels (CNTK's last axis), so that they move over the other axes alone."""
     return len(geometry.input) > 1 and geometry.counts[-1] == 1 and geometry.kernel[-1] == geometry.input[-1]
@@ -95,12 +116,19 @@ def _convolution(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     attributes = node.attributes
     if attributes.sequential:
         raise Refused("it goes along sequences", "Write it with delays, or unpack the sequences.")
-    geometry = convolution_geometry(weights.shape, data.shape, attributes)
+    geometry = _of_any_size(
+        data, attributes.stride, lambda shape: convolution_geometry(weights.shape, shape, attributes)
+    )
     if not all(sharing_of(geometry, attributes)):
         raise Refused("its windows share no weights", "Write such a layer as products.")
     legacy = is_legacy(attributes.image_layout)
     whole = _takes_channels_whole(geometry) and not geometry.lower[-1]
+    free = any(size < 0 for size in data.shape)
+    plain_maps = elements(geometry.maps[:-1]) == 1
+    if free and (legacy or not whole or attributes.transpose or not plain_maps):
+        raise Refused("it needs sizes that only the data have", "Give the input a fixed size.")
     windows = _Windows.of(geometry, channels=whole)
+    windows = attrs.evolve(windows, sizes=data.shape) if free else windows
     maps = elements(geometry.maps)
     kernel = _kernel(scope, weights, geometry, attributes, whole=whole, legacy=legacy)
     merged = scope.merged(data)
@@ -185,7 +213,7 @@ def _transposed(
 @writes("Pooling")
 def _pooling(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     value, attributes = values[0], node.attributes
-    geometry = pooling_geometry(value.shape, attributes)
+    geometry = _of_any_size(value, attributes.stride, lambda shape: pooling_geometry(shape, attributes))
     return _pooled(scope, node, value, geometry, attributes.pool_kind.lower(), include=attributes.include_pad)
 
 
@@ -209,9 +237,13 @@ def _channels_apart(geometry: Geometry) -> bool:
 
 def _pooled(scope: Scope, node: Node, value: Value, geometry: Geometry, kind: str, *, include: bool = False) -> str:
     windows = _Windows.of(geometry, channels=_channels_apart(geometry))
+    free = any(size < 0 for size in value.shape)
+    if free and not windows.channels:
+        raise Refused("it needs sizes that only the data have", "Give the input a fixed size.")
+    windows = attrs.evolve(windows, sizes=value.shape) if free else windows
     image = windows.image(scope, scope.merged(value), value.shape)
     found = _windowed(scope, image, windows, kind, include=include)
-    same = windows.channels and from_cntk(geometry.output) == node.known_shape
+    same = windows.channels and (free or from_cntk(geometry.output) == node.known_shape)
     return scope.unmerged(_shaped(scope, found, node.known_shape, legacy=False, same=same), value, node.known_shape)
 
 

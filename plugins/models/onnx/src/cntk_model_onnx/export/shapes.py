@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
@@ -121,15 +122,20 @@ def _transpose(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     return scope.op("Transpose", name, perm=[*range(value.lead), *(value.lead + axis for axis in axes)])
 
 
+def _ranges(value: Value, attributes: Any) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Where parts of axes begin and end, and the axes, counted from the last one."""
+    if any(size < 0 for size in value.shape):  # a size that the data bring: what is counted from its end stays so
+        return attributes.begin, [end or END for end in attributes.end], [-axis for axis in attributes.axis]
+    ranges = slice_ranges(value.shape, attributes)
+    begins, ends = zip(*ranges.values(), strict=True)
+    return begins, ends, [axis - len(value.shape) for axis in ranges]
+
+
 @writes("Slice")
 def _slice(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     value = values[0]
-    ranges = slice_ranges(value.shape, node.attributes)
-    rank = len(value.shape)
-    begins, ends = zip(*ranges.values(), strict=True)
-    if min(*begins, *ends) < 0 or any(value.shape[axis] < 0 for axis in ranges):
-        raise Refused("it takes a part of an axis whose length is known only with the data")
-    axes = scope.ints(*(axis - rank for axis in ranges))
+    begins, ends, places = _ranges(value, node.attributes)
+    axes = scope.ints(*places)
     found = scope.op("Slice", value.name, scope.ints(*begins), scope.ints(*ends), axes)
     strides = node.attributes.strides
     if set(strides) == {1}:
