@@ -17,7 +17,7 @@ QUICK = {
 }
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:SCIPY_ARRAY_API is not set:sklearn.exceptions.SkipTestWarning"  # checks of arrays that are not NumPy's
+    "ignore:.*SCIPY_ARRAY_API is not set:sklearn.exceptions.SkipTestWarning"  # checks of arrays that are not NumPy's
 )
 
 
