@@ -4,7 +4,7 @@
 tier     how                               tests                                                        examples
 ======== ================================= ============================================================ ===========
 quick    ``make quick``, ``-m "not slow"`` none that are ``slow``; of ``sampled(n)`` a sample           15
-default  ``make test``                     those too; of ``thinned(n)`` a sample; none ``thorough``     50
+default  ``make test``                     those too; of ``thinned(n)`` a sample; none ``thorough``     30
 thorough ``make nightly``, ``--thorough``  all                                                          100
 ======== ================================= ============================================================ ===========
 
@@ -34,7 +34,7 @@ class Tier(IntEnum):
     THOROUGH = 2
 
 
-EXAMPLES = {Tier.QUICK: 15, Tier.DEFAULT: 50, Tier.THOROUGH: 100}
+EXAMPLES = {Tier.QUICK: 15, Tier.DEFAULT: 30, Tier.THOROUGH: 100}
 
 MARKERS = (
     "slow: from the default tier on, mostly because it takes more than about two seconds",

@@ -81,7 +81,10 @@ def minibatch(lengths: tuple[list[int], list[int]], seed: int, dtype: Any) -> Mi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.thorough] if name in ("both", "lstm") else []) for name in NETWORKS],
+)
 def test_gradients_are_differences(name: str) -> None:
     """Of the reference, for each parameter in a random direction."""
     _, _, network = build(INPUTS + NETWORKS[name] + CE, "precision = double")

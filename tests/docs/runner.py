@@ -29,8 +29,9 @@ FILES = ("bs", "cntk", "csv", "ctf", "list", "mel", "mlf", "ndl", "py", "scp", "
 DEMO = ("digits.cntk", "train.ctf", "test.ctf")
 """What ``cntk demo`` makes, and a page may use if it says so."""
 
-ON_THREADS = tuple(
-    f"plugins/parallel/{name}/README.md" for name in ("asgd", "bmuf", "data_parallel", "onebit", "simulated")
+ON_THREADS = (
+    "docs/parallel.md",
+    *(f"plugins/parallel/{name}/README.md" for name in ("asgd", "bmuf", "data_parallel", "onebit", "simulated")),
 )
 """Pages about how ranks learn together, not about processes: those of the communicators start real ones."""
 

@@ -37,14 +37,14 @@ def fuzz(*arguments: str) -> str:
 
 @pytest.mark.slow
 def test_made_inputs() -> None:
-    told = fuzz(*PARSERS, "--inputs", "150")
+    told = fuzz(*PARSERS, "--inputs", "60")
     for name in PARSERS:
-        assert f"{name}: 150 inputs in" in told
+        assert f"{name}: 60 inputs in" in told
 
 
 @pytest.mark.slow
 def test_most_networks_are_trained(thorough: bool) -> None:
-    drawn = 40 if thorough else 16
+    drawn = 40 if thorough else 8
     told = fuzz("networks", "--inputs", str(50 * drawn))
     trained = int(told.partition(f" of {drawn} trained")[0].split()[-1])
     assert trained >= 0.6 * drawn

@@ -132,6 +132,7 @@ def test_faults_meet_the_tests_of_their_room(
     assert {name: (tmp_path / "tree" / name).read_text(encoding="utf-8") for name in FILES} == FILES
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_test_that_never_ends_notices_a_fault(
     tools: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

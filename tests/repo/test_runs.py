@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.caches import FOLDER, PLAIN_LOOPS, WITH_PLAIN_LOOPS, compile_quickly, shared_caches
+from tests.caches import FOLDER, QUICKLY, WITH_PLAIN_LOOPS, compile_quickly, shared_caches
 from tests.folder_report import FolderReport, folder_of
 from tests.shares import in_shares
 
@@ -61,7 +61,7 @@ def test_a_fresh_run_takes_and_leaves_nothing(clean: pytest.MonkeyPatch, tmp_pat
 def test_xla_compiles_quickly_where_it_knows_how(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
     monkeypatch.setenv("XLA_FLAGS", "")
     monkeypatch.delenv("XLA_FLAGS")
-    for version, flags in (("0.9.9", None), (f"{WITH_PLAIN_LOOPS}7", PLAIN_LOOPS), ("0.9.9", PLAIN_LOOPS)):
+    for version, flags in (("0.9.9", None), (f"{WITH_PLAIN_LOOPS}7", QUICKLY), ("0.9.9", QUICKLY)):
         monkeypatch.setattr("tests.caches.version", lambda name, found=version: found)
         compile_quickly()
         assert os.environ.get("XLA_FLAGS") == flags

@@ -25,7 +25,13 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", CRASH_EPOCHS)
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] if name in ("sizes", "interval") else [])
+        for name in CRASH_EPOCHS
+    ],
+)
 def test_every_operation_on_files_may_be_the_last(tmp_path, recipe, thorough):
     """A cut before each opening, renaming and removal of a file in turn; before some in the longer runs."""
     lines = Lines()

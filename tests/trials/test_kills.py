@@ -25,10 +25,9 @@ def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
 
 
+@pytest.mark.thorough  # trainings are cut before each operation on files in the tests of the room
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "recipe", ["search", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("digits", "lstm", "sizes"))]
-)
+@pytest.mark.parametrize("recipe", ["search", "digits", "lstm", "sizes"])
 def test_killed_trainings_go_on_to_the_same_model(recipe, thorough):
     if recipe == "digits":
         pytest.importorskip("sklearn")

@@ -15,7 +15,7 @@ from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "trials"
-CASES = [("virtual", "averaging", "exit")]  # the elastic trial, and the contract of sockets, kill processes
+CASES = [("virtual", "averaging", "exit")]  # the contract of sockets kills processes
 MORE = [
     ("sockets", "averaging", "kill"),
     ("mpi", "buffered", "term"),

@@ -5,12 +5,16 @@ The figures come from a program in C++: ``std::mt19937_64`` seeded with 7, ``boo
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 
 from cntk_core.ops.families.mersenne_twister import STATE, MersenneTwister64
 from cntk_kit_builders.first_values.random_numbers import (
+    TAIL,
     RandomStream,
+    _edges,
     fill_normal,
     fill_uniform,
     ziggurat_tables,
@@ -92,6 +96,12 @@ def test_layers_have_the_same_area() -> None:
     assert widths[1] == 3.4426198558966523  # Marsaglia and Tsang give 3.442619855899
     assert np.diff(heights) * widths[:-1] == pytest.approx(np.full(128, widths[0] * heights[1]), rel=1e-12)
     assert heights[1:] == pytest.approx(np.exp(-(widths[1:] ** 2) / 2), rel=1e-14)
+
+
+def test_the_topmost_layer_ends_at_the_height_1() -> None:
+    with localcontext() as context:
+        context.prec = 40
+        assert abs(_edges(TAIL)[2]) < Decimal("1e-30")
 
 
 def test_the_normal_distribution() -> None:

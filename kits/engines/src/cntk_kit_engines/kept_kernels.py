@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cntk_kit_engines.machine_code import MOST_OVERLAP_TESTS, kernel_cache, prepare_llvm, say_compiling
+from cntk_kit_engines.code_generator import MOST_OVERLAP_TESTS, prepare_llvm
+from cntk_kit_engines.machine_code import kernel_cache, say_compiling
 
 logger = logging.getLogger("cntk.engine")
 

@@ -7,7 +7,6 @@ processor and on LLVM's version, and on nothing else but the text.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 import logging
 import threading
@@ -16,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from cntk_kit_engines.code_cache import CodeCache, cache_root
-
-MOST_OVERLAP_TESTS = 512
-"""Tests, made before a loop over columns, that its operands and results do not overlap. With more of them, the compiler
-would not make vector code; a recurrent cell has more than its usual limit of 8."""
+from cntk_kit_engines.code_generator import PIPELINE, CodeGenerator, host, prepare_llvm
+from cntk_kit_engines.shipped_code import shipped_code
 
 logger = logging.getLogger("cntk.engine")
 
@@ -44,14 +41,21 @@ def load_function(name: str, identity: str, write: Callable[[], str]) -> int:
     """
     with _lock:
         compiler = _compiler()
-        cache = kernel_cache()
-        whole = f"{compiler.identity}\n{name}\n{identity}"
-        code = cache.read(whole)
-        if code is None:
-            say_compiling(cache.folder)
-            code = compiler.compile(write())
-            cache.write(whole, code)
-        return compiler.load(name, code)
+        # What was shipped comes first, so that sums do not depend on what a machine has kept from earlier runs.
+        code = shipped_code().read(f"{name}\n{identity}")
+        return compiler.load(name, code if code is not None else _kept_code(compiler, name, identity, write))
+
+
+def _kept_code(compiler: _Compiler, name: str, identity: str, write: Callable[[], str]) -> bytes:
+    """The code that an earlier process has kept, or that is compiled now."""
+    cache = kernel_cache()
+    whole = f"{compiler.identity}\n{name}\n{identity}"
+    code = cache.read(whole)
+    if code is None:
+        say_compiling(cache.folder)
+        code = compiler.compile(write())
+        cache.write(whole, code)
+    return code
 
 
 def kernel_cache() -> CodeCache:
@@ -72,41 +76,18 @@ class _Compiler:
         import llvmlite.binding as llvm
 
         prepare_llvm()
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        features = llvm.get_host_cpu_features()
-        text = features.flatten()
-        if features.get("avx512f"):
-            # Compilers avoid 512 bit on these processors, since it lowers their clock; our products do that anyway.
-            text += ",-prefer-256-bit"
-        triple, name = llvm.get_process_triple(), llvm.get_host_cpu_name()
-        # On x86, code of an object would look for its numbers near itself, where the loader does not always put them.
-        relocation = "pic" if triple.startswith(("aarch64", "arm64", "powerpc")) else "default"
         self._llvm: Any = llvm
-        # The engine owns the machine that it is given, so that there are two.
-        self._target, machine = (
-            llvm.Target.from_triple(triple).create_target_machine(
-                cpu=name, features=text, opt=3, reloc=relocation, codemodel="jitdefault"
-            )
-            for _ in range(2)
-        )
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine())
         self._loaded: dict[str, int] = {}
-        version = f"llvmlite {llvmlite.__version__}, {MOST_OVERLAP_TESTS}"
-        self.identity = f"{version}\n{triple} {name} {hashlib.sha256(text.encode()).hexdigest()}"
+        self.identity = f"llvmlite {llvmlite.__version__}, {PIPELINE}\n{host().identity}"
+
+    @functools.cached_property
+    def _generator(self) -> CodeGenerator:
+        return CodeGenerator(host())
 
     def compile(self, text: str) -> bytes:
         """Return the object of a module."""
-        llvm = self._llvm
-        module = llvm.parse_assembly(text)
-        module.verify()
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        options.slp_vectorization = False
-        builder = llvm.create_pass_builder(self._target, options)
-        builder.getModulePassManager().run(module, builder)
-        code: bytes = self._target.emit_object(module)
-        return code
+        return self._generator.compile(text)
 
     def load(self, name: str, code: bytes) -> int:
         """Return the address of the function of an object."""
@@ -122,14 +103,6 @@ class _Compiler:
 @functools.cache
 def _compiler() -> _Compiler:
     return _Compiler()
-
-
-@functools.cache
-def prepare_llvm() -> None:
-    """Tell LLVM, for the whole process, how many tests for overlaps a loop is worth; numba, too, obeys."""
-    import llvmlite.binding as llvm
-
-    llvm.set_option("cntk_kit_engines", f"-runtime-memory-check-threshold={MOST_OVERLAP_TESTS}")
 
 
 @functools.cache

@@ -41,6 +41,7 @@ def ready(tmp_path):
     return make
 
 
+@pytest.mark.thorough  # the messages of processes are in the contract of communicators
 def test_processes_and_threads_give_the_same(ready, monkeypatch):
     folder = ready("processes")
     done = train(folder, 3)

@@ -1,20 +1,40 @@
 """CntkClassifier, CntkRegressor and CntkTransformer: what they learn, and how they go with the rest of scikit-learn."""
 
+from __future__ import annotations
+
 import copy
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from cntk_builder_python import Dense, Term, tanh
-from cntk_sklearn import CntkClassifier, CntkRegressor, CntkTransformer
 from scipy.sparse import csr_array
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from cntk_builder_python import Dense, Term, tanh
+    from cntk_sklearn import CntkClassifier, CntkRegressor, CntkTransformer
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+
+@pytest.fixture(scope="module", autouse=True)
+def later() -> None:
+    """Import what takes long when the first of these tests runs: each worker collects all tests."""
+    import pandas as pd  # noqa: F401
+    from cntk_builder_python import Dense, Term, tanh  # noqa: F401
+    from cntk_sklearn import CntkClassifier, CntkRegressor, CntkTransformer  # noqa: F401
+    from sklearn.base import clone  # noqa: F401
+    from sklearn.exceptions import NotFittedError  # noqa: F401
+    from sklearn.model_selection import GridSearchCV  # noqa: F401
+    from sklearn.pipeline import make_pipeline  # noqa: F401
+    from sklearn.preprocessing import StandardScaler  # noqa: F401
+
+    globals().update(locals())
+
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(120, 2))
@@ -167,7 +187,8 @@ def test_a_regressor_says_one_number_or_several() -> None:
         several.partial_fit(X, both[:, 0])
 
 
-@pytest.mark.slow  # two processes begin
+@pytest.mark.slow
+@pytest.mark.thorough  # two processes begin
 def test_a_pipeline_in_a_search_of_two_processes() -> None:
     made = make_pipeline(StandardScaler(), CntkTransformer(n_components=4, random_state=0), classifier(epochs=20))
     search = GridSearchCV(made, {"cntkclassifier__hidden": [(4,), (16,)]}, cv=2, n_jobs=2).fit(X, NAMES)

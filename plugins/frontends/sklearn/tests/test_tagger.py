@@ -1,14 +1,30 @@
 """SequenceTagger: words and features, words that never came, and the rest of scikit-learn."""
 
+from __future__ import annotations
+
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from cntk_sklearn import SequenceTagger
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+
+if TYPE_CHECKING:
+    from cntk_sklearn import SequenceTagger
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.model_selection import GridSearchCV
+
+
+@pytest.fixture(scope="module", autouse=True)
+def later() -> None:
+    """Import what takes long when the first of these tests runs: each worker collects all tests."""
+    from cntk_sklearn import SequenceTagger  # noqa: F401
+    from sklearn.base import clone  # noqa: F401
+    from sklearn.exceptions import NotFittedError  # noqa: F401
+    from sklearn.model_selection import GridSearchCV  # noqa: F401
+
+    globals().update(locals())
+
 
 SENTENCES = [
     ["the", "cat", "sleeps"],

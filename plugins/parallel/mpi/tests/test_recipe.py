@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cntk_testing import README, CommunicatorRecipe
 
 
+@pytest.mark.thorough  # that of sockets is run always; the page of this wheel, too, and the contract kills a rank
 class TestReadme(CommunicatorRecipe):
     recipe = README

@@ -94,6 +94,7 @@ def accuracy(kind: type[GradientAggregation], seed: int) -> float:
     return results[0]
 
 
+@pytest.mark.thorough  # the contract of aggregations follows a descent in full precision
 @pytest.mark.slow
 def test_one_bit_learns_digits_only_with_error_feedback() -> None:
     means = {kind: float(np.mean([accuracy(kind, seed) for seed in SEEDS])) for kind in (Full, OneBit, Forgetful)}

@@ -49,6 +49,7 @@ def test_a_network_of_our_own(folder, capsys):
     assert read_measurements(Path("bench.json")).recipe == ""
 
 
+@pytest.mark.thorough  # the page about scaling measures them between two processes, too
 @pytest.mark.slow
 def test_messages_between_two_processes(folder, capfd, simulated):
     assert main(["bench", "r.cntk", "-n", "2", "--seconds", "0", "-o", "b.json"]) == 0

@@ -326,7 +326,9 @@ def test_overload_is_503() -> None:
         assert {one.result()[0] for one in done} == {503}
         assert done[0].result()[1] == {"error": "1 requests wait already"}
         slow.go.set()
-        assert sorted(one.result()[0] for one in waiting) == [200, 200, 503, 503, 503, 503]
+        answers = [one.result()[0] for one in waiting]
+        assert set(answers) == {200, 503}
+        assert answers.count(200) in (1, 2)  # one if all have come before the first was taken
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ class BackwardWriter(LoopWriter):
         """Where the gradient of a node is."""
         part = self.slices.get(node)
         if part is not None:
-            return self._whole(part.whole), part_of(part.offset)
+            return self._whole(part.whole), part_of(part.offset, elements_of(node))
         return self._whole(node), "full"
 
     def _elementwise(self, part: GradientStep) -> None:
@@ -139,7 +139,7 @@ class BackwardWriter(LoopWriter):
     def _value(self, node: Node, kind: str) -> tuple[Array, str]:
         part = self._values.get(node)
         if part is not None and kind == "full":
-            return self.matrix(self.site.values[part.whole], part.whole), part_of(part.offset)
+            return self.matrix(self.site.values[part.whole], part.whole), part_of(part.offset, elements_of(node))
         if node not in self.site.values:
             raise NotCompiled
         return self.matrix(self.site.values[node], node, kind), kind
@@ -186,7 +186,12 @@ class BackwardWriter(LoopWriter):
         if not target.accumulate:
             self.call(whole, {}, [Result(0.0, "full")], [whole])
         self.copy(
-            self._whole(node), "full", whole, part_of(self._values[node].offset), self._whole(node), accumulate=True
+            self._whole(node),
+            "full",
+            whole,
+            part_of(self._values[node].offset, elements_of(node)),
+            self._whole(node),
+            accumulate=True,
         )
 
     def stack(self, part: GradientStep) -> None:
@@ -202,7 +207,14 @@ class BackwardWriter(LoopWriter):
         for target in part.targets:
             array, kind = self._place(target.node)
             like = self.matrix(self.site.values[target.node], target.node)
-            self.copy(self._whole(node), part_of(offsets[target.node]), array, kind, like, accumulate=target.accumulate)
+            self.copy(
+                self._whole(node),
+                part_of(offsets[target.node], elements_of(target.node)),
+                array,
+                kind,
+                like,
+                accumulate=target.accumulate,
+            )
 
 
 def _is_there(tree: Tree, output: Array, kind: str, arrays: Mapping[str, tuple[Array, str]]) -> bool:

@@ -93,7 +93,7 @@ class ForwardWriter(LoopWriter):
         for child in node.inputs:
             source, kind = self.operand(child, "full")
             like = self.matrix(self.site.values[child], child)
-            self.copy(source, kind, self._whole(node), part_of(offset), like, accumulate=False)
+            self.copy(source, kind, self._whole(node), part_of(offset, elements_of(child)), like, accumulate=False)
             offset += elements_of(child)
 
 

@@ -77,7 +77,7 @@ class LoopWriter:
         """The value of a node and its kind; slices are columns of the whole."""
         part = self.slices.get(node)
         if part is not None and kind == "full":
-            return self.matrix(self.site.values[part.whole], part.whole), part_of(part.offset)
+            return self.matrix(self.site.values[part.whole], part.whole), part_of(part.offset, elements_of(node))
         if node not in self.site.values:
             raise NotCompiled
         return self.matrix(self.site.values[node], node, kind), kind

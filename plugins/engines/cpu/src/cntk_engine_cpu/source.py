@@ -3,7 +3,8 @@
 A kernel works on operands of four kinds:
 
 - ``full``: ``(rows, columns)``, read at ``[i, j]``;
-- ``at5``: some columns of a wider matrix, read at ``[i, j + 5]``;
+- ``at5``: some columns of a wider matrix, read at ``[i, j + 5]``; ``at2c``: those from twice as many columns on as the
+  kernel has, so that the gates of a cell are read alike whatever its size;
 - ``row``: ``(columns,)``, the same for every row (a parameter);
 - ``col``: ``(rows,)``, the same for every column;
 - ``scalar``: ``(1,)``.
@@ -33,9 +34,11 @@ _COMPARE = {
 }
 
 
-def part_of(offset: int) -> str:
-    """The kind of an operand that is some columns of a wider matrix, from ``offset`` on."""
-    return f"at{offset}" if offset else "full"
+def part_of(offset: int, columns: int) -> str:
+    """The kind of an operand that is ``columns`` of a wider matrix, as many as its kernel has, from ``offset`` on."""
+    if not offset:
+        return "full"
+    return f"at{offset // columns}c" if columns and offset % columns == 0 else f"at{offset}"
 
 
 def is_matrix(kind: str) -> bool:
@@ -44,7 +47,10 @@ def is_matrix(kind: str) -> bool:
 
 
 def _index(kind: str) -> str:
-    return f"[i, j + {kind[2:]}]" if kind.startswith("at") else _INDEX[kind]
+    if not kind.startswith("at"):
+        return _INDEX[kind]
+    offset = kind[2:]
+    return f"[i, j + {offset[:-1]} * columns]" if offset.endswith("c") else f"[i, j + {offset}]"
 
 
 @attrs.frozen

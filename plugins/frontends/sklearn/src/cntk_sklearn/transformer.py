@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cntk_sklearn.base import FLOATS, NetworkEstimator, hidden_name
 from cntk_sklearn.regressor import CntkRegressor
+from cntk_sklearn.training import seed_of
 
 
 class CntkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -23,7 +24,7 @@ class CntkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         layer: the number of a hidden layer, negative from the last; or the name of a node. None is the last hidden
             layer, of what says the row itself the middle one.
         n_components: units of the hidden layer if there is no estimator.
-        random_state: of the autoencoder.
+        random_state: of the autoencoder; and of the estimator, unless it is None.
 
     Attributes:
         estimator_: what was learned.
@@ -56,12 +57,11 @@ class CntkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         itself = self.estimator is None or (y is None and isinstance(self.estimator, CntkRegressor))
         if y is None and not itself:
             raise ValueError(f"{type(self.estimator).__name__} requires y to be passed, but the target y is None")
-        hidden = (self.n_components,)
-        made = (
-            CntkRegressor(hidden, "tanh", random_state=self.random_state) if self.estimator is None else self.estimator
-        )
+        made = CntkRegressor((self.n_components,), "tanh") if self.estimator is None else clone(self.estimator)
+        if self.random_state is not None:
+            made.set_params(random_state=seed_of(self.random_state))
         target = (x.toarray() if hasattr(x, "toarray") else x) if itself else y
-        self.estimator_ = clone(made).fit(x, target, sample_weight)
+        self.estimator_ = made.fit(x, target, sample_weight)
         self.layer_ = self._found_layer(middle=itself)
         self._n_features_out = int(np.prod(self.estimator_.network_[self.layer_].known_shape))
         return self
