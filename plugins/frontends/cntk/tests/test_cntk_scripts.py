@@ -33,7 +33,7 @@ def test_names_that_scripts_take_from_layers() -> None:
 
 
 def test_a_name_that_no_module_has() -> None:
-    with pytest.raises(AttributeError, match="module 'cntk.layers' has no attribute 'Densest'"):
+    with pytest.raises(AttributeError, match=r"module 'cntk\.layers' has no attribute 'Densest'"):
         _ = C.layers.Densest  # type: ignore[attr-defined]
 
 

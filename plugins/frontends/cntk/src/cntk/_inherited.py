@@ -36,8 +36,8 @@ cntk.layers.layers: AveragePooling C Convolution Convolution1D Convolution2D Con
     MaxPooling MaxUnpooling PoolingType_Average PoolingType_Max Record SequentialConvolution UntestedBranchError
     convolution convolution_transpose division pooling reshape sequence splice unpooling
 cntk.layers.models: C Dense Label PastValueWindow default_options division get_default_override warn
-cntk.layers.models.attention: C Dense Function Label PastValueWindow Stabilizer default_options default_override_or division
-    get_default_override glorot_uniform warn
+cntk.layers.models.attention: C Dense Function Label PastValueWindow Stabilizer default_options default_override_or
+    division get_default_override glorot_uniform warn
 cntk.layers.sequence: Constant ForwardDeclaration GRU LSTM Parameter RNNStep RNNUnit Record Stabilizer
     UntestedBranchError alias division get_default_override glorot_uniform identity np sigmoid slice softplus tanh
     times

@@ -8,7 +8,7 @@ from cntk.device import cpu, gpu, try_set_default_device
 
 
 def set_device_from_pytest_env() -> None:
-    """Take the device that the variable ``TEST_DEVICE`` of the environment names, ``cpu`` or ``gpu``, if there is one."""
+    """Take the device that the variable ``TEST_DEVICE`` names, ``cpu`` or ``gpu``, if there is one."""
     wanted = os.environ.get("TEST_DEVICE")
     if wanted is not None:
         try_set_default_device(cpu() if wanted == "cpu" else gpu(0))
