@@ -111,3 +111,10 @@ def test_the_device_of_a_tutorial_that_is_tested(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TEST_DEVICE", "cpu")
     set_device_from_pytest_env()
     assert C.use_default_device() == C.cpu()
+
+
+def test_an_output_of_a_criterion_is_evaluated() -> None:
+    x, y = C.input_variable(2), C.input_variable(2)
+    criterion = C.combine([C.cross_entropy_with_softmax(x, y), C.classification_error(x, y)])
+    evaluator = C.Evaluator(criterion.outputs[1])
+    assert evaluator.test_minibatch({x: [[1, 0], [1, 0]], y: [[1, 0], [0, 1]]}) == 0.5

@@ -8,19 +8,19 @@ import numpy as np
 
 from cntk.train._criterion import Sums, summed
 from cntk.train._feeds import arguments_of
-from cntk.train.trainer import _listed
+from cntk.train.trainer import _function, _listed
 
 
 class Evaluator:
     """Evaluates a metric on minibatches.
 
     Args:
-        eval_function: the metric; None: it can do nothing but print.
+        eval_function: the metric, a Function or an output of one; None: it can do nothing but print.
         progress_writers: are told of the progress, one or several.
     """
 
     def __init__(self, eval_function: Any, progress_writers: Any = None) -> None:
-        self._function = eval_function
+        self._function = _function(eval_function)
         self._writers = _listed(progress_writers)
         self._sums = Sums()
 
