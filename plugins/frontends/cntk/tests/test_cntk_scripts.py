@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from importlib.util import find_spec
 
 import cntk as C
 import numpy as np
@@ -39,8 +39,12 @@ def test_a_name_that_no_module_has() -> None:
 
 def test_the_original_library_under_its_own_name() -> None:
     names: dict[str, object] = {}
-    exec("import _cntk_py; from _cntk_py import set_fixed_random_seed", names)
-    assert names["_cntk_py"] is C.cntk_py is sys.modules["_cntk_py"]
+    exec("import _cntk_py; from _cntk_py import set_fixed_random_seed; from _cntk_py import *", names)
+    assert names["set_fixed_random_seed"] is C.cntk_py.set_fixed_random_seed
+    assert names["DataType_Float"] is np.float32
+    assert find_spec("_cntk_py").submodule_search_locations  # type: ignore[union-attr]
+    with pytest.raises(AttributeError, match=r"module 'cntk\.cntk_py' has no attribute 'Densest'"):
+        _ = names["_cntk_py"].Densest  # type: ignore[attr-defined]
     assert names_after("cntk.debugging.debug")["set_checked_mode"] is C.debugging.set_checked_mode
     assert names_after("cntk.internal.swig_helper")["typemap"] is C.typemap
 
