@@ -103,6 +103,7 @@ def profile(context: RecipeContext, section: Config, steps: int) -> Profile:
         unwatched = _learn(plain, steps)
     finally:
         plain.reader.close()
+    context.log.quiet = True  # what is said before a training has been said
     with measured() as found:
         watched = prepare_training(context, section)
         try:
