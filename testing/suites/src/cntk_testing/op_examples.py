@@ -458,6 +458,7 @@ MOVES = frozenset(
         "PackedIndex",
         "GatherPacked",
         "ScatterPacked",
+        "SequenceWithSoftmax",
         "ToBatch",
         "ToSequence",
         "ToSequenceLike",

@@ -14,6 +14,7 @@ from cntk_core.ops.language.shapes import elements, show
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.session.evaluate import evaluate
 from cntk_kit_recipes.session.evaluation_told import Audience
+from cntk_kit_recipes.session.sequence_criteria import give_lattices
 
 if TYPE_CHECKING:
     from cntk_core.contract.reader import DataReader
@@ -116,6 +117,7 @@ def evaluate_on_reader(
     Listeners are told that they are of ``model``, by default that of the section.
     """
     minibatch_size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
+    give_lattices(network)
     opened = reader or context.make_reader(section, inputs_of(network, nodes), in_order=True)
     try:
         engine = context.make_engine(section)
