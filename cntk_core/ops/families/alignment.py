@@ -10,6 +10,7 @@ import numpy as np
 
 from cntk_core.ops.families.criteria import infer_criterion
 from cntk_core.ops.families.ctc import Rows, align_paths, phone_path, sequences_of
+from cntk_core.ops.families.lattice_free import LATTICE_FREE_MMI
 from cntk_core.ops.families.reshaping import ints
 from cntk_core.ops.families.sequence_training import SEQUENCE_WITH_SOFTMAX
 from cntk_core.ops.families.softmax import log_softmax
@@ -154,4 +155,4 @@ def FORWARD_BACKWARD(
     return scalar(xp, -total, scores)
 
 
-OPS = (EDIT_DISTANCE_ERROR, LABELS_TO_GRAPH, FORWARD_BACKWARD, SEQUENCE_WITH_SOFTMAX)
+OPS = (EDIT_DISTANCE_ERROR, LABELS_TO_GRAPH, FORWARD_BACKWARD, SEQUENCE_WITH_SOFTMAX, LATTICE_FREE_MMI)

@@ -174,7 +174,8 @@ def test_archives_in_another_folder(corpus):
 MISTAKES = {
     "frames": (lambda: READER.replace("frameMode=false", "frameMode=true"), "r.cntk:6:12: stream 'lattices' has "
                "lattices, which belong to whole utterances, and frameMode=true"),
-    "hmms": (lambda: READER.replace("hmms=[ phoneFile=phones.tying ; transPFile=phones.transitions ]", ""), "reader 'HTKMLFReader' has lattices, and no block with phones"),
+    "hmms": (lambda: READER.replace("hmms=[ phoneFile=phones.tying ; transPFile=phones.transitions ]", ""),
+             "reader 'HTKMLFReader' has lattices, and no block with phones"),
     "states": (lambda: READER.replace("; labelMappingFile=states.list", ""),
                "reader 'HTKMLFReader' has lattices, and no state list"),
     "twice": (lambda: READER + "more=[ denlatTocFile=den.lats.toc ]",

@@ -455,6 +455,7 @@ MOVES = frozenset(
         "AttentionProducts",
         "AttentionMemory",
         "Where",
+        "LatticeFreeMMI",
         "PackedIndex",
         "GatherPacked",
         "ScatterPacked",
