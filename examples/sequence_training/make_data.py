@@ -16,9 +16,9 @@ import numpy as np
 PHONES = ("a", "e", "k", "m", "s", "t", "sil")
 STATES = tuple(f"{phone}[{place}]" for phone in PHONES for place in ((2, 3) if phone != "sil" else (2,)))
 DIM = 8
-NOISE = 0.85
+NOISE = 0.5
 STAY = 0.65
-FARTHEST = 4
+FARTHEST = 3
 """Pieces, two for each phone that was said, that a phone of a lattice may fill."""
 
 
@@ -49,7 +49,7 @@ def frames_of(rng: np.random.Generator, states: list[int]) -> np.ndarray:
     noise = rng.normal(size=(len(states), DIM))
     for frame in range(1, len(states)):
         noise[frame] = NOISE * noise[frame - 1] + np.sqrt(1 - NOISE**2) * noise[frame]
-    return (means[states] + 1.3 * noise).astype(">f4")
+    return (means[states] + 1.1 * noise).astype(">f4")
 
 
 def lattice(spoken: list[tuple[int, int]]) -> bytes:
@@ -130,7 +130,7 @@ def write_set(folder: Path, name: str, count: int, rng: np.random.Generator) -> 
     (folder / f"{name}.out.scp").write_text(outputs, encoding="utf-8")
 
 
-def main(folder: Path, train: int = 160, test: int = 120) -> None:
+def main(folder: Path, train: int = 400, test: int = 150) -> None:
     """Write the data and the files of the recogniser."""
     rng = np.random.default_rng(1)
     write_set(folder, "train", train, rng)
