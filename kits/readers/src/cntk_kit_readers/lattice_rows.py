@@ -63,6 +63,7 @@ def lattice_segments(
     scores: NDArray[Any],
     counts: NDArray[Any],
     models: Sequence[HiddenMarkovModel],
+    kinds: NDArray[Any],
     frames: NDArray[Any],
 ) -> NDArray[np.float64]:
     """Return the rows of a lattice.
@@ -72,7 +73,8 @@ def lattice_segments(
         firsts: frame at which each arc begins.
         scores: of the language model, for each arc.
         counts: segments of each arc.
-        models: of the segments, arc by arc.
+        models: all that segments have.
+        kinds: which of them each segment has, arc by arc.
         frames: of the segments.
 
     Returns:
@@ -90,13 +92,12 @@ def lattice_segments(
     passed = np.cumsum(rows[:, 3]) - rows[:, 3]
     rows[:, 2] = firsts[arcs] + passed - passed[heads][arcs]
     rows[~real, 7:10], rows[~real, -1] = -1.0, 0.0
-    if len(models):
-        numbers: dict[int, int] = {}
-        kinds = np.array([numbers.setdefault(id(model), len(numbers)) for model in models])
-        distinct = [models[place] for place in np.unique(kinds, return_index=True)[1].tolist()]
-        rows[real, 7:] = np.stack([model.row() for model in distinct])[kinds]
+    if len(kinds):
+        used_kinds, places = np.unique(kinds, return_inverse=True)
+        chosen = [models[kind] for kind in used_kinds.tolist()]
+        rows[real, 7:] = np.stack([model.row() for model in chosen])[places]
         spoken = np.zeros(len(arcs))
-        spoken[real] = np.array([not model.silence for model in distinct])[kinds]
+        spoken[real] = np.array([not model.silence for model in chosen])[places]
         silent = (counts > 0) & (np.bincount(arcs, spoken, len(begins)) == 0)
         rows[:, 6] = silent[arcs]
     return rows
@@ -145,7 +146,8 @@ class LatticeRows:
         frames = np.array([segment.frames for segment in segments], np.float64)
         models = [segment.model for segment in segments]
         count = np.array([len(segments)])
-        self.rows.append(lattice_segments(begin * one, end * one, first * one, score * one, count, models, frames))
+        heads = (begin * one, end * one, first * one, score * one)
+        self.rows.append(lattice_segments(*heads, count, models, np.arange(len(models)), frames))
 
     def array(self) -> NDArray[np.float64]:
         """Return the rows, ``(rows, 26)``."""

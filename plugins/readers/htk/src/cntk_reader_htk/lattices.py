@@ -62,7 +62,9 @@ class LatticeSource(ChunkSource):
         self._places: dict[str, Place] = {}
         self._transcripts: Mapping[str, Transcript] = {}
         self._phones: Phones | None = None
+        self._models: list[lattice_rows.HiddenMarkovModel] = []
         self._archives: dict[str, Archive] = {}
+        self._numbers: dict[str, IntArray] = {}
 
     def __str__(self) -> str:
         return str(self._rules.tables[0])
@@ -84,7 +86,7 @@ class LatticeSource(ChunkSource):
                 places = {key: place for key, place in places.items() if key in known}
             self._transcripts = read_transcripts(rules.labels, phones.models, longest)
             self._places = self._spoken(places)
-            self._phones = phones
+            self._phones, self._models = phones, list(phones.models.values())
         return [ChunkInfo(len(self._places), len(self._places))]
 
     def _spoken(self, places: dict[str, Place]) -> dict[str, Place]:
@@ -141,36 +143,41 @@ class LatticeSource(ChunkSource):
         if archive is None:
             archive = Archive(place.path, self._rules.where, self._rules.max_line_bytes)
             self._archives[place.path] = archive
+            known = {name: number for number, name in enumerate(self._phones.models)}
+            self._numbers[place.path] = np.array([known.get(name, -1) for name in archive.phones])
         raw = archive.read(place.offset)
-        models = self._phones.models
-        names = [archive.phones[number] for number in raw.phones.tolist()]
-        unknown = next((name for name in names if name not in models), None)
-        if unknown is not None:
-            raise DataError(
-                f"the phone '{unknown}' of the lattice '{key}' is not in {self._phones.path}"
-                f"{did_you_mean(unknown, models)}",
-                where=self._rules.where,
-                hint="phoneFile has to have all phones of the lattices.",
-            )
+        kinds = self._numbers[place.path][raw.phones]
+        if len(kinds) and kinds.min() < 0:
+            raise self._unknown(archive.phones[int(raw.phones[np.argmin(kinds)])], key)
         rows = lattice_rows.lattice_segments(
             raw.begins,
             raw.ends,
             raw.times[raw.begins],
             raw.language,
             raw.counts,
-            [models[name] for name in names],
+            self._models,
+            kinds,
             raw.frames,
         )
         transcript = self._transcripts.get(key)
         if transcript is None or not transcript.phones:
             return rows
         one = np.full(1, -1)
-        spoken = [models[name] for name in transcript.phones]
-        count = np.array([len(spoken)])
-        own = lattice_rows.lattice_segments(
-            one, one, np.zeros(1), np.zeros(1), count, spoken, np.array(transcript.frames)
-        )
+        spoken = [self._phones.models[name] for name in transcript.phones]
+        every, count = np.arange(len(spoken)), np.array([len(spoken)])
+        frames = np.array(transcript.frames)
+        own = lattice_rows.lattice_segments(one, one, np.zeros(1), np.zeros(1), count, spoken, every, frames)
         return np.concatenate([rows, own])
+
+    def _unknown(self, name: str, key: str) -> DataError:
+        """Return the error that a lattice has a phone which the recogniser has not."""
+        assert self._phones is not None
+        return DataError(
+            f"the phone '{name}' of the lattice '{key}' is not in {self._phones.path}"
+            f"{did_you_mean(name, self._phones.models)}",
+            where=self._rules.where,
+            hint="phoneFile has to have all phones of the lattices.",
+        )
 
     def close(self) -> None:
         """Close the archives."""
