@@ -41,6 +41,9 @@ LATTICE_COLUMNS = 26
 STATES = 3
 """Most states of a segment."""
 
+HIDDEN_INPUT = "lattices"
+"""Name of the network's input for lattices, where a recipe names none."""
+
 LOG_ZERO = -1e30
 """Logarithm of nothing."""
 

@@ -12,12 +12,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_core.ops.families.lattices import HIDDEN_INPUT, LOG_ZERO
 from cntk_core.ops.families.lattices import LATTICE_COLUMNS as LATTICE_COLUMNS
-from cntk_core.ops.families.lattices import LOG_ZERO
 from cntk_core.ops.families.lattices import STATES as STATES
-
-HIDDEN_INPUT = "lattices"
-"""Name of the network's input for lattices, where a recipe names none."""
 
 
 @attrs.frozen(eq=False)

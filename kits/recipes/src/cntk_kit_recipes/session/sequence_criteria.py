@@ -11,9 +11,8 @@ from cntk_core.config import Config, bind, option, option_keys, options
 from cntk_core.errors import ConfigError, NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
-from cntk_core.ops.families.lattices import LATTICE_COLUMNS
+from cntk_core.ops.families.lattices import HIDDEN_INPUT, LATTICE_COLUMNS
 from cntk_core.ops.families.sequence_training import SequenceTrainingAttributes
-from cntk_kit_readers.lattice_rows import HIDDEN_INPUT
 
 
 @options
