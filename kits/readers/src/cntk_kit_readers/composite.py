@@ -40,14 +40,12 @@ class Part:
         streams: the names of its streams.
         expand: its sequences have one frame, which is repeated as long as those of the first source are.
         counts: its samples are counted, and not those of the longest stream.
-        own_lengths: its sequences are of another kind (lattices), whose lengths say nothing and are not known before.
     """
 
     source: ChunkSource
     streams: tuple[str, ...]
     expand: bool = False
     counts: bool = False
-    own_lengths: bool = False
 
     @property
     def title(self) -> str:
@@ -198,13 +196,13 @@ class CompositeSource(ChunkSource):
             found = np.array([places.numbers.get(key, -1) for key in keys], dtype=np.int64)
             lengths = np.where(found >= 0, places.lengths[found] if len(places.lengths) else 0, 0)
             wanted = np.ones_like(own) if part.expand else own
-            wrong = (found >= 0) & (lengths != wanted) & (not part.own_lengths and (self._equal or part.expand))
+            wrong = (found >= 0) & (lengths != wanted) & (self._equal or part.expand)
             for i in np.flatnonzero(keep & ((found < 0) | wrong)).tolist():
                 misfits.add(keys[i], part, int(wanted[i]), int(lengths[i]) if found[i] >= 0 else None)
             keep &= (found >= 0) & ~wrong
             if part.counts:
                 samples = lengths
-            elif not (part.expand or part.own_lengths or counted):
+            elif not (part.expand or counted):
                 samples = np.maximum(samples, lengths)
         return keep, samples
 

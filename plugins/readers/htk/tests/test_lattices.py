@@ -163,6 +163,14 @@ def test_numerators_and_unigram_choose_utterances(corpus):
     assert "WARNING: left out: utterance 'utt0' has the word 'ZZ', which is not in the unigram" in told
 
 
+def test_utterances_of_another_length_are_left_out(corpus):
+    write_archive(corpus, "den.lats", {name: second_version(lattice_of(8)) for name in LENGTHS})
+    told: list[str] = []
+    (made,) = reader_of(told=told).minibatches(EpochSpec(minibatch_size=99))
+    assert made.streams["lattices"].layout.keys == ("utt0",)
+    assert "WARNING: left out: sequence 'utt1' has 6 frames in stream 'features', but 8 in stream 'lattices'" in told
+
+
 def test_archives_in_another_folder(corpus):
     Path("far").mkdir()
     for name in ("den.lats", "den.lats.symlist"):
@@ -204,7 +212,7 @@ def cut(name: str, count: int) -> None:
 
 FILES = {
     "toc": (lambda: change("den.lats.toc", "[", "("), "den.lats.toc:1: 'utt0=den.lats(0]' is no lattice of an archive"),
-    "end": (lambda: cut("den.lats", 100), "'den.lats', byte 100: the file ends inside a lattice"),
+    "end": (lambda: cut("den.lats", 100), "'den.lats', byte 140: the file ends inside a lattice"),
     "tag": (lambda: change("den.lats.toc", "[0]", "[4]"), "'den.lats', byte 4: 'LAT' should stand here, not '\x02"),
     "phone": (lambda: change("phones.tying", "b one", "c one"),
               "the phone 'b' of the lattice 'utt0' is not in phones.tying"),

@@ -128,16 +128,25 @@ class Archive:
         """Return the error that something is wrong at a byte."""
         return DataError(f"'{self.path}', byte {offset}: {message}", hint=_DAMAGED)
 
-    def read(self, offset: int) -> RawLattice:
-        """Read the lattice at a byte. Raises DataError."""
+    def frames(self, offset: int) -> int:
+        """Return how many frames the utterance of the lattice at a byte has. Raises DataError."""
+        return self._head(offset)[3] & 0xFFFFFFFF
+
+    def _head(self, offset: int) -> tuple[int, int, int, int]:
+        """Return version, nodes, arcs, and the last number of the head of the lattice at a byte."""
         self._file.seek(offset)
         version = self._tag(b"LAT ")
         if version not in (1, 2):
             raise self.wrong(offset, f"the lattice has version {version}; there are 1 and 2")
         nodes, arcs, _, _, _, rest = _HEADER.unpack(self._take(_HEADER.size))
+        return version, nodes, arcs, rest
+
+    def read(self, offset: int) -> RawLattice:
+        """Read the lattice at a byte. Raises DataError."""
+        version, nodes, arcs, rest = self._head(offset)
         total, pause, scored = rest & 0xFFFFFFFF, rest >> 32 & _NO_PHONE, bool(rest >> 63)
         times = self._vector(b"NODE" if version == 1 else b"NODS", "<u2", nodes).astype(np.int64)
-        if not nodes or not arcs or times[-1] != total:
+        if not nodes or not arcs or times[0] or times[-1] != total:
             raise self.wrong(offset, f"the lattice has {nodes} nodes, {arcs} arcs and {total} frames")
         if version == 1:
             records = self._vector(b"EDGE", np.dtype([("arc", "<u8"), ("a", "<f4"), ("l", "<f4")]), arcs)

@@ -54,7 +54,7 @@ class LatticeRules:
 
 
 class LatticeSource(ChunkSource):
-    """The lattices of some archives. They have keys, and lengths that only a lattice itself knows."""
+    """The lattices of some archives. Each counts for the frames of its utterance, and has the rows that it needs."""
 
     def __init__(self, rules: LatticeRules, warn: Callable[[str], None]) -> None:
         self._rules = rules
@@ -62,6 +62,7 @@ class LatticeSource(ChunkSource):
         self._places: dict[str, Place] = {}
         self._transcripts: Mapping[str, Transcript] = {}
         self._phones: Phones | None = None
+        self._frames = np.zeros(0, np.int64)
         self._models: list[lattice_rows.HiddenMarkovModel] = []
         self._archives: dict[str, Archive] = {}
         self._numbers: dict[str, IntArray] = {}
@@ -87,7 +88,9 @@ class LatticeSource(ChunkSource):
             self._transcripts = read_transcripts(rules.labels, phones.models, longest)
             self._places = self._spoken(places)
             self._phones, self._models = phones, list(phones.models.values())
-        return [ChunkInfo(len(self._places), len(self._places))]
+            frames = [self._archive(place).frames(place.offset) for place in self._places.values()]
+            self._frames = np.array(frames, np.int64)
+        return [ChunkInfo(len(self._places), int(self._frames.sum()), self._frames)]
 
     def _spoken(self, places: dict[str, Place]) -> dict[str, Place]:
         """Leave out the utterances with words that the language model lacks."""
@@ -139,13 +142,11 @@ class LatticeSource(ChunkSource):
         """Return the rows of a lattice, and behind them the reference's phones."""
         assert self._phones is not None
         place = self._places[key]
-        archive = self._archives.get(place.path)
-        if archive is None:
-            archive = Archive(place.path, self._rules.where, self._rules.max_line_bytes)
-            self._archives[place.path] = archive
+        archive = self._archive(place)
+        raw = archive.read(place.offset)
+        if place.path not in self._numbers:
             known = {name: number for number, name in enumerate(self._phones.models)}
             self._numbers[place.path] = np.array([known.get(name, -1) for name in archive.phones])
-        raw = archive.read(place.offset)
         kinds = self._numbers[place.path][raw.phones]
         if len(kinds) and kinds.min() < 0:
             raise self._unknown(archive.phones[int(raw.phones[np.argmin(kinds)])], key)
@@ -168,6 +169,14 @@ class LatticeSource(ChunkSource):
         frames = np.array(transcript.frames)
         own = lattice_rows.lattice_segments(one, one, np.zeros(1), np.zeros(1), count, spoken, every, frames)
         return np.concatenate([rows, own])
+
+    def _archive(self, place: Place) -> Archive:
+        """Return the open archive of a lattice."""
+        archive = self._archives.get(place.path)
+        if archive is None:
+            archive = Archive(place.path, self._rules.where, self._rules.max_line_bytes)
+            self._archives[place.path] = archive
+        return archive
 
     def _unknown(self, name: str, key: str) -> DataError:
         """Return the error that a lattice has a phone which the recogniser has not."""

@@ -116,7 +116,7 @@ def open_part(
     source: ChunkSource
     if isinstance(stream, LatticeOptions):
         source, info = open_lattices(stream, context, warn)
-        return Part(source, (info.name,), own_lengths=True), info
+        return Part(source, (info.name,)), info
     if isinstance(stream, FeatureOptions):
         limit = None if stream.expand else longest
         source, info = open_features(stream, context, warn, max_errors=max_errors, longest=limit)
