@@ -129,7 +129,8 @@ def _spread(shape: tuple[int, int], aligned: Aligned, arcs: IntArray, amounts: N
     """Add an amount for each arc to the classes of its frames; segments of the reference have none."""
     own = arcs >= 0
     places = aligned.rows[own] * shape[1] + aligned.classes[own]
-    return np.bincount(places, amounts[arcs[own]], minlength=shape[0] * shape[1]).reshape(shape)
+    found: Numbers = np.bincount(places, amounts[arcs[own]], minlength=shape[0] * shape[1]).astype(np.float64)
+    return found.reshape(shape)
 
 
 def _search(lattices: Lattices, logs: Numbers, labels: IntArray, attributes: SequenceTrainingAttributes) -> _Found:
@@ -138,7 +139,7 @@ def _search(lattices: Lattices, logs: Numbers, labels: IntArray, attributes: Seq
     if attributes.do_reference_align:
         labels = _referenced(lattices, aligned, labels)
     own = lattices.arcs >= 0
-    acoustic = np.bincount(lattices.arcs[own], aligned.scores[own], minlength=len(lattices.begins))
+    acoustic = np.bincount(lattices.arcs[own], aligned.scores[own], len(lattices.begins)).astype(np.float64)
     matches = _matches(lattices, aligned, labels)
     sums = sum_paths(lattices, acoustic, matches, attributes.weights)
     arcs = lattices.arcs[aligned.segments]
