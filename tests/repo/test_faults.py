@@ -106,6 +106,7 @@ FILES = {
 }
 
 
+@pytest.mark.thorough  # each fault starts pytest; what is drawn, and which tests it meets, the others see
 @pytest.mark.slow
 def test_faults_meet_the_tests_of_their_room(
     tools: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
