@@ -43,6 +43,7 @@ def files():
 )
 @pytest.mark.parametrize("name", sorted(files()))
 @pytest.mark.thinned
+@pytest.mark.sampled(4)
 def test_written_kernels_compile(name, architecture, precision):
     compile_cuda(f"{prelude()}\n{files()[name]}", architecture, ("--std=c++14", *PRECISIONS[precision]))
 
