@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,17 +11,8 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def tools(root: Path) -> dict[str, ModuleType]:
-    found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(root / "tools"))
-        for name in ("concerned", "faults", "mutants"):
-            spec = importlib.util.spec_from_file_location(name, root / f"tools/{name}.py")
-            assert spec is not None
-            assert spec.loader is not None
-            found[name] = sys.modules[name] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(found[name])
-    return found
+def tools(load_tool: Callable[[str], ModuleType]) -> dict[str, ModuleType]:
+    return {name: load_tool(name) for name in ("concerned", "faults", "mutants")}
 
 
 def faults(tools: dict[str, ModuleType], text: str) -> list[tuple[str, str, str]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -15,15 +14,8 @@ HTK_CHUNK = 23
 
 
 @pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    path = Path(__file__).parents[2] / "tools" / "reader_memory.py"
-    spec = importlib.util.spec_from_file_location("reader_memory", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["reader_memory"] = module
-    spec.loader.exec_module(module)
-    return module
+def tool(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+    return load_tool("reader_memory")
 
 
 @pytest.mark.slow
