@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -15,15 +14,8 @@ NDL = "x=Input({})\ns=Sigmoid(x)\nFeatureNodes=(x)\nOutputNodes=(s)\n"
 
 
 @pytest.fixture(scope="module")
-def walk() -> ModuleType:
-    root = Path(__file__).parents[2]
-    spec = importlib.util.spec_from_file_location("walk_recipes", root / "tools/walk_recipes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def walk(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+    return load_tool("walk_recipes")
 
 
 def write(folder: Path, name: str, text: str) -> None:
