@@ -14,6 +14,7 @@ import numpy as np
 
 from cntk._graph.feeding import is_sparse
 from cntk._graph.primitive import COMBINE
+from cntk_core.api import StreamData
 
 if TYPE_CHECKING:
     from cntk.variables import Variable
@@ -93,8 +94,10 @@ def is_one_hot(given: Any) -> bool:
     """Return whether all samples have one element that is 1, and all others 0.
 
     Args:
-        given: samples ``(samples, size)``, a CSR matrix of them, or a list of such for sequences.
+        given: samples ``(samples, size)``, a CSR matrix of them, or a list of such for sequences; packed or not.
     """
+    if isinstance(given, StreamData):
+        return is_one_hot(given.data)
     if isinstance(given, list):
         dense = bool(given) and all(isinstance(each, np.ndarray) and each.ndim == 2 for each in given)
         return is_one_hot(np.concatenate(given)) if dense else all(map(is_one_hot, given))
