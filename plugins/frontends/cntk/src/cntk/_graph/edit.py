@@ -53,7 +53,7 @@ def make_block(
 
 def block_inputs(inside: Inside) -> list[Variable]:
     """Return what a block reads: parameters and whatever else is read inside, and then its arguments in their order."""
-    found = dict.fromkeys(each for each in leaves_of([inside.root]) if each not in inside.arguments)
+    found = dict.fromkeys(each for each in leaves_of([inside.root], in_files=True) if each not in inside.arguments)
     found.update(dict.fromkeys(each for each in inside.roots if each._owner is None and each not in inside.arguments))
     return [*found, *inside.arguments.values()]
 
