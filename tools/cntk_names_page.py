@@ -1,8 +1,8 @@
 """Write the reference of ``import cntk``: ``python tools/cntk_names_page.py``.
 
-Names are those that CNTK 2.7 has (``data/names.txt`` beside the tests of the wheel) as far as the package has them; what
-they take and what they do come from the package: signatures and the first lines of docstrings. ``cntk`` and the modules
-that only pass names on are left out. The page is written whole, but for its introduction, above the mark.
+Names are those that CNTK 2.7 has (``data/names.txt`` beside the tests of the wheel) as far as the package has them;
+what they take and do come from the package: signatures and the first lines of docstrings. ``cntk`` and the modules that
+only pass names on are left out. The page is written whole, but for its introduction, above the mark.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def taken(given: Any) -> str:
     told = []
     several = list(inspect.signature(given.__init__ if inspect.isclass(given) else given).parameters.values())
     for each in several[1:] if inspect.isclass(given) else several:
-        star = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        star = "*" if each.kind == each.VAR_POSITIONAL else "**" if each.kind == each.VAR_KEYWORD else ""
         plain = each.default is None or isinstance(each.default, bool | int | float | str)
         default = "" if each.default is each.empty else f"={each.default!r}" if plain else "=..."
         told.append(f"{star}{each.name}{default}")

@@ -18,7 +18,10 @@ class _Told:
     def __enter__(self) -> None:
         """Begin."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise what was raised, if it is the core's."""
         if isinstance(error, Problems):
             raise GraphError("\n".join(map(_text, error.errors))) from None
         if isinstance(error, CntkError):

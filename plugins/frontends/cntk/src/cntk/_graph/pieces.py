@@ -38,7 +38,8 @@ def packed(variable: Variable, sequences: Sequence[Any], starts: Sequence[bool])
     if not has_sequences(variable):
         raise GraphError("you specified sequence begin markers, but your variable has no sequences")
     if len(sequences) != len(starts):
-        raise GraphError(f"there are {len(starts)} starts of sequences for the {len(sequences)} sequences of {variable}")
+        counts = f"{len(starts)} starts of sequences for the {len(sequences)} sequences"
+        raise GraphError(f"there are {counts} of {variable}")
     lengths = [each.shape[0] for each in sequences]
     layout = slot_layout(
         [[length] for length in lengths],

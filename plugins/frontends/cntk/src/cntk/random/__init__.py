@@ -71,4 +71,5 @@ def bernoulli_like(x: Any, mean: float = 0.5, seed: int = _AUTO, name: str = "")
     """1 with a probability, else 0, in the shape of an operand."""
     return _like("bernoulli", x, [mean], seed, name)
 
+
 inherit(__name__)

@@ -62,6 +62,7 @@ def AttentionModel(
     last = Stabilizer(enable_self_stabilization=enable_self_stabilization)
 
     def windowed(h_enc: Any, h_dec: Any) -> Any:
+        assert attention_span is not None
         window = PastValueWindow(attention_span, axis=attention_axis, go_backwards=go_backwards)(h_enc)
         steps, there = window.outputs
         keys = sequence.broadcast_as(by_encoder(steps), h_dec)
