@@ -74,3 +74,23 @@ def test_a_notebook_with_outputs_is_found_and_mended(
     assert tool.main([str(file)]) == 0
     assert tool.main(["--check", str(file)]) == 0
     assert file.read_text(encoding="utf-8") == tool.normal(json.dumps(RUN))
+
+
+@pytest.mark.thorough
+def test_pages_have_what_a_kernel_gives(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the dependency group ``notebooks`` is installed."""
+    for name in ("ipykernel", "nbclient", "nbconvert"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"needs {name}")
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    (tmp_path / "beside.txt").write_text("the file beside it", encoding="utf-8")
+    for name, source in (("good", "open('beside.txt').read().upper()"), ("bad", "assert 1 > 2")):
+        cells = [{**RUN["cells"][1], "source": source}]
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps({**RUN, "metadata": {}, "cells": cells}), encoding="utf-8")
+    pages = tmp_path / "pages"
+    assert tool.main(["--html", str(pages), str(tmp_path / "good.ipynb"), str(tmp_path / "bad.ipynb")]) == 1
+    assert "THE FILE BESIDE IT" in (pages / "good.html").read_text(encoding="utf-8")
+    assert not (pages / "bad.html").exists()
+    assert "bad.ipynb: An error occurred while executing the following cell:" in capsys.readouterr().err
