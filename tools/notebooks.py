@@ -73,9 +73,10 @@ def page(notebook: Path) -> str:
     content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call, unused-ignore]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(notebook.parent, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.ipynb", "run"))
-        settings = {"timeout": LONGEST, "kernel_name": "python3", "resources": {"metadata": {"path": folder}}}
-        NotebookClient(content, **settings).execute()
-    written: str = HTMLExporter().from_notebook_node(content)[0]
+        place = {"metadata": {"path": folder}}
+        NotebookClient(content, timeout=LONGEST, kernel_name="python3", resources=place).execute()
+    exporter = HTMLExporter()  # type: ignore[no-untyped-call, unused-ignore]
+    written: str = exporter.from_notebook_node(content)[0]
     return written
 
 
