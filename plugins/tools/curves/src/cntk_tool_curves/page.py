@@ -96,9 +96,9 @@ class _Plot:
         """The axes and their ends."""
         bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
         yield f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#64748b"/>'
-        yield f'<text x="{_LEFT - 4}" y="{_TOP + 8}" text-anchor="end">{self.high:.4g}</text>'
+        yield f'<text x="{_LEFT - 4}" y="{_TOP + 8}" text-anchor="end">{self.high:.3g}</text>'
         if self.high > self.low:
-            yield f'<text x="{_LEFT - 4}" y="{bottom}" text-anchor="end">{self.low:.4g}</text>'
+            yield f'<text x="{_LEFT - 4}" y="{bottom}" text-anchor="end">{self.low:.3g}</text>'
         yield f'<text x="{right}" y="{HEIGHT - 8}" text-anchor="end">{escape(self.unit)} {self.epochs}</text>'
 
     def lines(self, points: Sequence[tuple[float, float]], color: str, width: int, title: str = "") -> Iterator[str]:
