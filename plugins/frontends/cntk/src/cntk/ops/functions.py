@@ -381,6 +381,12 @@ class Function(Computed, TensorOpsMixin):
 
         return network_of(self, criterion, evaluations)
 
+    def _repr_svg_(self) -> str | None:
+        """Draw it, where it is the last line of a notebook's cell."""
+        from cntk._graph.offer import drawn
+
+        return drawn(self)
+
     def find_all_with_name(self, name: str, depth: int = 0) -> list[Any]:
         """Return the functions and variables of a name that it depends on.
 
