@@ -45,6 +45,15 @@ def test_runs_side_by_side(folder, capsys):
 
 
 @pytest.mark.slow
+def test_places_without_a_panel_stay_empty(folder):
+    criteria = {name: 0.5 for name in ("ce", "errs", "third")}
+    json_log(folder / "new.jsonl", criteria=criteria)
+    assert main(["plot-log", "new.jsonl", "-o", "curves.svg"]) == 0
+    assert {"ce", "errs", "third", "learningRatePerSample"} <= set(texts(folder / "curves.svg"))
+    assert len(re.findall(r'<g id="axes_\d+">', (folder / "curves.svg").read_text(encoding="utf-8"))) == 4
+
+
+@pytest.mark.slow
 def test_a_bitmap(folder):
     json_log(folder / "new.jsonl")
     assert main(["plot-log", "new.jsonl", "-o", "curves.png", "--log-scale", "--minibatches"]) == 0
