@@ -47,8 +47,8 @@ SCALE = {"type": "Scale", "width": 4, "height": 4, "interpolations": "linear"}
             lambda: HTKFeatureDeserializer(
                 StreamDefs(x=StreamDef(**FEATURES), y=StreamDef(**FEATURES, context=(2, 1)))
             ),
-            f'[ type="HTKFeatureDeserializer" ; input=[ x=[ {LIST} ; contextWindow=( 0 : 0 ) ; expandToUtterance=false ; '
-            f"definesMBSize=false ] ; y=[ {LIST} ; contextWindow=( 2 : 1 ) ; expandToUtterance=false ; "
+            f'[ type="HTKFeatureDeserializer" ; input=[ x=[ {LIST} ; contextWindow=( 0 : 0 ) ; expandToUtterance=false '
+            f"; definesMBSize=false ] ; y=[ {LIST} ; contextWindow=( 2 : 1 ) ; expandToUtterance=false ; "
             "definesMBSize=false ] ] ]",
         ),
         (
