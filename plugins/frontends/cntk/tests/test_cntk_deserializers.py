@@ -153,5 +153,5 @@ def test_the_type_of_numbers_of_several_things():
         (("text",), None),
     ):
         assert get_data_type(*things) is dtype, things
-    with pytest.raises(ValueError, match='^NumPy type "int64" is not supported$'):
+    with pytest.raises(ValueError, match=r'^NumPy type "int64" is not supported$'):
         get_data_type(np.ones(2, np.int64))
