@@ -14,7 +14,7 @@ from judge import difference
 from cntk_core.api import Node, core_ops
 from cntk_testing.sequence_networks import FEATURES, HIDDEN, SequenceSketch
 
-SLICE = core_ops().find("ndl", "Slice")
+SLICE: Any = core_ops().find("ndl", "Slice")
 KINDS = {"LSTM", "GRU", "RNN", "Scan"}
 
 
