@@ -30,8 +30,8 @@ def test_the_final_model_of_another_training_is_no_epoch_of_this_one(tmp_path, m
         train(tmp_path, "net", make_mode=make_mode)
     one, other = tmp_path / "net", tmp_path / "net.1"
     assert str(caught.value) == (
-        f"the model after epoch 1 of the training of '{one}' would have the name of '{other}', which is the modelPath of "
-        f"another training\n    Give another modelPath than '{one}', or move the files of '{other}' elsewhere."
+        f"the model after epoch 1 of the training of '{one}' would have the name of '{other}', which is the modelPath "
+        f"of another training\n    Give another modelPath than '{one}', or move the files of '{other}' elsewhere."
     )
     assert contents(tmp_path) == before
 

@@ -136,6 +136,12 @@ def failing(capsys: pytest.CaptureFixture[str], text: str, *arguments: str) -> s
             r"it is at .*/p\.py:5",
         ),
         (
+            learner(scalars="return {'rate': None}"),
+            [SGD],
+            r"Mine\.scalars of the plugin file 'p\.py' returned {'rate': None}, not a dict of numbers",
+            r"it is at .*/p\.py:5",
+        ),
+        (
             learner().replace("(self, context)", "(self)"),
             [SGD],
             r"Mine\.scalars of the plugin file 'p\.py' failed: TypeError: Mine\.scalars\(\) takes 1 positional .*",
@@ -144,7 +150,7 @@ def failing(capsys: pytest.CaptureFixture[str], text: str, *arguments: str) -> s
     ],
     ids=[
         *("reader", "library", "exit", "engine", "writer", "learner"),
-        *("nothing returned", "no such slot", "no numbers", "missing argument"),
+        *("nothing returned", "no such slot", "no numbers", "no number", "missing argument"),
     ],
 )
 def test_it_is_named(recipe, capsys, text, arguments, first, second):
@@ -160,6 +166,17 @@ def test_a_builder(recipe, capsys):
     said = failing(capsys, BUILDER)
     assert said.startswith("Mine.build of the plugin file 'p.py' failed: ZeroDivisionError: division by zero\n")
     assert said.endswith(MEND)
+
+
+def test_a_verb_that_gives_something_else_than_a_status(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for answer, status in (("None", 0), ("3", 3), ("False", 0), ("'done'", 1)):
+        text = f'class greet(Verb):\n    """Greet."""\n    def run(self, options): return {answer}\n'
+        Path("p.py").write_text(HEAD + text, encoding="utf-8")
+        assert main(["greet", "--plugin", "p.py"]) == status
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "error: greet.run of the plugin file 'p.py' returned 'done', not the exit status"
+    assert said[1].endswith("p.py:5")
 
 
 class TestOps:

@@ -46,7 +46,7 @@ def test_runs_side_by_side(folder, capsys):
 
 @pytest.mark.slow
 def test_places_without_a_panel_stay_empty(folder):
-    criteria = {name: 0.5 for name in ("ce", "errs", "third")}
+    criteria = dict.fromkeys(("ce", "errs", "third"), 0.5)
     json_log(folder / "new.jsonl", criteria=criteria)
     assert main(["plot-log", "new.jsonl", "-o", "curves.svg"]) == 0
     assert {"ce", "errs", "third", "learningRatePerSample"} <= set(texts(folder / "curves.svg"))
