@@ -23,8 +23,7 @@ def same_kind(argument: str) -> Any:
 
 def rate(told: Mapping[str, Any], answer: Any) -> str:
     """A learning rate is a number that is not negative."""
-    number = isinstance(answer, int | float | np.number) and not isinstance(answer, bool)
-    good = number and math.isfinite(answer) and answer >= 0
+    good = type(answer) is not bool and isinstance(answer, int | float | np.number) and 0 <= answer < math.inf
     return "" if good else f"it answered {shown(answer)}, which is no learning rate"
 
 

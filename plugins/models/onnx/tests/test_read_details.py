@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graphs import SAMPLES, Graph, node, number, one, some, whole
-from judge import agrees
+from judge import agrees, load, values
 from onnx import TensorProto
 
 
@@ -251,6 +251,21 @@ CELLS = {
         )
     },
 }
+
+
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_products_up_to_each_element(exclusive: int, reverse: int, tmp_path: Path) -> None:
+    """onnxruntime has no CumProd yet."""
+    graph = one("CumProd", (4, 2), np.asarray(1, np.int64), opset=26, exclusive=exclusive, reverse=reverse)
+    x = some(SAMPLES, 4, 2)
+    turned = x[:, ::-1] if reverse else x
+    wanted = np.cumprod(turned, axis=1)
+    if exclusive:
+        wanted = np.concatenate([np.ones_like(x[:, :1]), wanted[:, :-1]], 1)
+    found = np.asarray(values(load(graph.save(tmp_path / "net.onnx")), {"x": x}, ["y"])["y"])
+    np.testing.assert_allclose(found.reshape(x.shape), wanted[:, ::-1] if reverse else wanted, rtol=1e-6)
+
 
 KINDS = {"sizes": SIZES, "plain": PLAIN, "elements": ELEMENTS, "places": PLACES, "cells": CELLS}
 
