@@ -64,6 +64,11 @@ OP = """
 def mine(m, a, x):
     {body}
 """
+TWICE = """
+@define_op("Twice", infer=lambda shapes, a: shapes[0], gradient=lambda xp, g, y, x, a, context, needs: [2 * g])
+def twice(xp, inputs, attributes, context):
+    {}
+"""
 SGD = "Train=[SGD=[gradUpdateType=Mine]]"
 MEND = "\n    Mend the file. CNTK_TRACEBACK=1 shows how it was called.\n"
 
@@ -166,6 +171,21 @@ def test_a_builder(recipe, capsys):
     said = failing(capsys, BUILDER)
     assert said.startswith("Mine.build of the plugin file 'p.py' failed: ZeroDivisionError: division by zero\n")
     assert said.endswith(MEND)
+
+
+def test_what_gives_nothing(recipe, capsys):
+    reader = "Train=[reader=[readerType=Mine]]"
+    said = failing(capsys, READER.format("return None").replace("        yield\n", ""), reader).splitlines()
+    assert said[0] == "Mine.minibatches of the plugin file 'p.py' returned None, not minibatches"
+    text = recipe.read_text(encoding="utf-8")
+    recipe.write_text(text.replace("NDLNetworkBuilder", "Mine"), encoding="utf-8")
+    said = failing(capsys, BUILDER.replace("1 / 0", "pass")).splitlines()
+    assert said[0] == "Mine.build of the plugin file 'p.py' returned None, not a network"
+    recipe.write_text(text.replace("z = Times(W, features)", "z = Twice(Times(W, features))"), encoding="utf-8")
+    for body, shown in (("pass", "None"), ("return np.ones((2, 3))", r"an array of \(2, 3\)")):
+        said = failing(capsys, TWICE.format(body), "makeMode=false").splitlines()
+        assert re.fullmatch(rf"twice of the plugin file 'p\.py' returned {shown}, not one of \(2, 2\)", said[0])
+        assert said[1].endswith("p.py:4")
 
 
 def test_a_verb_that_gives_something_else_than_a_status(tmp_path, monkeypatch, capsys):
