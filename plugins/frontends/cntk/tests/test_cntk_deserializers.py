@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 
-import cntk as C
-import numpy as np
 import pytest
-from cntk.internal.utils import get_data_type
 from cntk.io import (
     Base64ImageDeserializer,
     CBFDeserializer,
@@ -136,22 +133,3 @@ def test_images_without_classes():
 def test_what_is_refused(made, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         made()
-
-
-def test_the_type_of_numbers_of_several_things():
-    double, single = (C.input_variable(2, dtype=dtype) for dtype in (np.float64, np.float32))
-    for things, dtype in (
-        ((C.abs(double), 1.0), np.float64),
-        ((C.abs(single), np.ones(2)), np.float32),
-        (([C.abs(single), C.abs(double)],), np.float64),
-        ((single, C.abs(double)), np.float64),
-        ((np.ones(2, np.float32), 1), np.float32),
-        ((np.ones(2), 1.0), np.float64),
-        ((np.float64(1), 1), np.float64),
-        ((1, 2.0), np.float32),
-        ((), None),
-        (("text",), None),
-    ):
-        assert get_data_type(*things) is dtype, things
-    with pytest.raises(ValueError, match=r'^NumPy type "int64" is not supported$'):
-        get_data_type(np.ones(2, np.int64))
