@@ -135,6 +135,12 @@ ELEMENTS = {
         (3, 2),
         {"s": number([0.3, 0.7]), "z": np.asarray([3, 130], np.uint8)},
     ),
+    "cut like whole numbers": Graph(
+        [node("CastLike", ["x", "like"], ["i"]), node("Cast", ["i"], ["y"], to=TensorProto.FLOAT)],
+        (4,),
+        {"like": whole(1)},
+        x=[[-1.7, 1.7, -0.2, 2.0]],
+    ),
     "depth to columns and back": Graph(
         [node("DepthToSpace", ["x"], ["d"], blocksize=2, mode="CRD"), node("Mul", ["d", "w"], ["y"])],
         (8, 2, 3),
