@@ -162,6 +162,14 @@ class WrongResult(TypeError):
         self.message = message
 
 
+def shown(value: Any) -> str:
+    """Return what a function gave in a few words: ``None``, ``2 values``, ``{'rate': None}``, ``a Network``."""
+    if isinstance(value, list | tuple):
+        return f"{len(value)} values"
+    text = repr(value)
+    return text if len(text) <= 40 and type(value).__module__ == "builtins" else f"a {type(value).__name__}"
+
+
 class Problems(CntkError):
     """Several errors found in one pass, reported together.
 

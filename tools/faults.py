@@ -170,7 +170,7 @@ def _is_passed(node: ast.AST) -> bool:
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
-        case ast.Assign(targets=[ast.Name(id="__all__")]):
+        case ast.Assign(targets=[ast.Name(id="__all__") | ast.Attribute(attr="__doc__")]):
             return True
         case ast.FunctionDef(name="__repr__" | "__str__" | "__hash__"):
             return True

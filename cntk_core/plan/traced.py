@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from cntk_core.errors import WrongResult
+from cntk_core.errors import WrongResult, shown
 from cntk_core.network.node import Node
 from cntk_core.ops.language.expression import Expr, TraceMath
 
@@ -23,7 +22,7 @@ def traced_forward(node: Node, inputs: Sequence[Tree]) -> Tree:
     assert node.op.elementwise is not None
     tree = node.op.elementwise.forward(_MATH, node.attributes, *inputs)
     if not isinstance(tree, Expr | float | int):
-        raise WrongResult(node.op.elementwise.forward, f"returned {_shown(tree)}, not an expression over m")
+        raise WrongResult(node.op.elementwise.forward, f"returned {shown(tree)}, not an expression over m")
     return tree
 
 
@@ -44,17 +43,11 @@ def traced_gradient(node: Node, gradient: Tree, output: Tree, inputs: Sequence[T
     if not isinstance(results, Sequence) or len(results) != len(inputs):
         raise WrongResult(
             node.op.elementwise.forward,
-            f"has a gradient that returned {_shown(results)}, not one for each of {len(inputs)} inputs",
+            f"has a gradient that returned {shown(results)}, not one for each of {len(inputs)} inputs",
         )
     for result in results:
         if not (result is None or isinstance(result, Expr | float | int)):
             raise WrongResult(
-                node.op.elementwise.forward, f"has a gradient that returned {_shown(result)}, not an expression over m"
+                node.op.elementwise.forward, f"has a gradient that returned {shown(result)}, not an expression over m"
             )
     return results
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "None"
-    return f"{len(value)} values" if isinstance(value, Sequence) else f"a {type(value).__name__}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from cntk_core.contract.component import Unavailable
 from cntk_core.contract.model_format import BEGIN, ModelFormat
-from cntk_core.errors import ModelFormatError, PluginError
+from cntk_core.errors import ModelFormatError, PluginError, WrongResult, shown
+from cntk_core.network.network import Network
 from cntk_core.plugins.discovery import CORE_WHEEL
 
 if TYPE_CHECKING:
-    from cntk_core.network.network import Network
     from cntk_core.plugins.registry import Registry
 
 
@@ -48,7 +48,10 @@ class ModelFiles:
         found = self._recognize(file)
         if found is None:
             raise ModelFormatError(f"'{path}' is no model: no format recognizes it", hint=self._known())
-        return found.load(file, self._registry.ops.find, dtype)
+        network = found.load(file, self._registry.ops.find, dtype)
+        if not isinstance(network, Network):
+            raise WrongResult(found.load, f"returned {shown(network)}, not a network")
+        return network
 
     def save(self, network: Network, path: str | Path, name: str = "") -> None:
         """Write a network with its values in the format that :meth:`writer` returns.

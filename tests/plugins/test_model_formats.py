@@ -131,6 +131,20 @@ def test_a_broken_format_does_not_keep_others_from_reading(install):
     assert len(files().load("m")) == len(files().load("m.dnn"))
 
 
+def test_a_format_that_gives_no_network(capsys):
+    Path("p.py").write_text(
+        "from cntk_core.api import ModelFormat\nclass Odd(ModelFormat):\n"
+        "    def recognizes(self, begin, path): return begin == b'ODD'\n"
+        "    def load(self, path, find_op, dtype=None): pass\n",
+        encoding="utf-8",
+    )
+    Path("m.odd").write_bytes(b"ODD")
+    assert main(["convert", "m.odd", "-o", "m.dnn", "--plugin", "p.py"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "error: Odd.load of the plugin file 'p.py' returned None, not a network"
+    assert said[1].endswith("p.py:4")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -75,6 +75,18 @@ class TestOrder:
             unregister(sgd)
         assert who(PluginManager(["mine.py"])) == "mine.py"
 
+    def test_names_that_differ_in_case_are_one(self, install):
+        for wheel, name in (("cntk-learner-one", "Rule"), ("cntk-learner-two", "rule")):
+            install(wheel, {"cntk.learners": {name: f"{wheel.replace('-', '_')}:sgd"}}, LEARNERS)
+        with pytest.raises(AmbiguousPluginError) as caught:
+            who(PluginManager(), "RULE")
+        assert str(caught.value) == (
+            "learner 'Rule' is offered by cntk-learner-one 0.1.0 and cntk-learner-two 0.1.0\n"
+            "    Write which one you mean: 'cntk-learner-one:Rule' or 'cntk-learner-two:Rule', or leave the other out: "
+            "--no-plugin cntk-learner-two"
+        )
+        assert who(PluginManager(), "cntk-learner-two:Rule") == "cntk-learner-two 0.1.0"
+
     def test_what_is_written_out_is_meant(self, wheels):
         manager = PluginManager(["mine.py"], recipe=["other.py"])
         for name, source in [

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pluggy
 import pytest
 
 from cntk_core.contract.events import EpochSummary, Job
 from cntk_core.errors import BrokenPluginError, CntkError
+from cntk_core.plugins.answers import rate
 from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import RetiredHookWarning, hookimpl, hookspec, retired
@@ -329,6 +331,11 @@ class TestChain:
         assert self.rate(self.Adding(1), self.Silent(), self.Adding(2)) == 4.0
         assert self.rate(self.Silent()) == 1.0
         assert self.rate() == 1.0
+
+    @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, int])
+    def test_numbers_of_numpy_are_rates(self, kind):
+        assert self.rate(self.Adding(kind(2))) == 3.0
+        assert rate({}, kind(2)) == ""
 
     def test_inside_a_wrapper(self):
         class Doubling:

@@ -50,6 +50,7 @@ def test_kinds_of_faults(tools: dict[str, ModuleType], text: str, expected: list
         'raise ValueError(f"{a + 1} is not {b}")',
         "if TYPE_CHECKING:\n    x = 1",
         '__all__ = ["a"] + other',
+        "made.__doc__ = text",
         'x = "a" + b',
         'log.line("a")',
         "x: Literal[1, 2]",

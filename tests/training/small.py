@@ -135,7 +135,13 @@ class Lines:
 
 
 def make_session(
-    folder: Path, lines: Lines | None = None, *, use_nag: bool = False, network: Any = None, **changes: Any
+    folder: Path,
+    lines: Lines | None = None,
+    *,
+    name: str = "net.dnn",
+    use_nag: bool = False,
+    network: Any = None,
+    **changes: Any,
 ) -> TrainingSession:
     """Return a session; keywords that it knows go to it, the others to the settings."""
     own = {key: changes.pop(key) for key in _OWN if key in changes}
@@ -147,7 +153,7 @@ def make_session(
         own.pop("reader", None) or ListReader(),
         own.pop("learner", None) or SGD(SGDOptions(use_nag=use_nag)),
         chosen,
-        folder / "net.dnn",
+        folder / name,
         load_model=lambda path, dtype: load_model(path, TABLE.find, dtype),
         log=log,
         **own,

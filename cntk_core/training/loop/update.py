@@ -23,7 +23,7 @@ import numpy as np
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
-from cntk_core.errors import WrongResult
+from cntk_core.errors import WrongResult, shown
 from cntk_core.network.node import Parameter
 from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
 from cntk_core.plan.plan import Plan
@@ -109,15 +109,11 @@ class _Update:
 def _ruled(learner: Learner, answer: Any) -> tuple[Any, Mapping[str, Any]]:
     """Return what a rule gave, if it is the new value and the slots that have changed."""
     if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
-        raise WrongResult(learner.rule, f"returned {_shown(answer)}, not the new value and a dict of the new slots")
+        raise WrongResult(learner.rule, f"returned {shown(answer)}, not the new value and a dict of the new slots")
     unknown = [name for name in answer[1] if name not in {slot.name for slot in learner.slots}]
     if unknown:
         raise WrongResult(learner.rule, f"returned a slot '{unknown[0]}', which is none of the learner's slots")
     return answer
-
-
-def _shown(answer: Any) -> str:
-    return "None" if answer is None else f"a {type(answer).__name__}"
 
 
 def _prepare(m: Any, value: Any, gradient: Any, scalars: Mapping[str, Any], names: tuple[str, ...]) -> Any:
@@ -142,8 +138,9 @@ def _scalars_of(learner: Learner) -> tuple[str, ...]:
     """Names of a learner's scalars."""
     context = UpdateContext(samples=1, learning_rate=1.0, momentum=0.0, state=first_state(learner))
     numbers = learner.scalars(attrs.evolve(context, state=learner.advance(context)))
-    if not isinstance(numbers, Mapping):
-        raise WrongResult(learner.scalars, f"returned {_shown(numbers)}, not a dict of numbers")
+    good = (int, float, np.number, np.ndarray)
+    if not (isinstance(numbers, Mapping) and all(isinstance(each, good) for each in numbers.values())):
+        raise WrongResult(learner.scalars, f"returned {shown(numbers)}, not a dict of numbers")
     return tuple(numbers)
 
 

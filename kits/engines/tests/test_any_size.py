@@ -169,3 +169,13 @@ def test_programs_get_the_settings():
     for size in (1, 2):
         program.evaluate(rows(size))
     assert seen == [({"dropoutRate": 0.5}, (2 << 32) + 3)] * 2
+
+
+def test_nothing_has_been_computed_yet() -> None:
+    sample = pooled()
+    program = compiled(sample)
+    first = program.plan.roots[0].name
+    for ask in (program.backward, lambda: program.gradient(first), lambda: program.value(first)):
+        with pytest.raises(NetworkError) as caught:
+            ask()
+        assert caught.value.message == f"the root '{first}' has not been computed yet"

@@ -135,3 +135,16 @@ def test_a_setting_that_these_programs_do_not_know() -> None:
         kernel_tables((), kernels("tiles", ["Times"], print, width=3), NodeKernel)
     assert caught.value.message == "a kernel of the engine 'tiles' for Times has the unknown setting 'width'"
     assert caught.value.hint == "This engine has none."
+
+
+def test_an_evaluation_leaves_a_store_of_more_digits_as_it_is() -> None:
+    """Running statistics are written back after a step of training alone: they are rounded on the way."""
+    single = type("Single", (StepEngine,), {"dtype": np.float32})()
+    run = start(single, SEQUENCE_SAMPLES["normalized"]("float64"), training=False)
+    data = sequences_for(run.sample, [3, 2])
+    run.program.store.values[...] = np.random.default_rng(1).uniform(0.5, 1.0, run.program.store.values.shape)
+    before = run.program.store.values.copy()
+    run.program.evaluate(data)
+    np.testing.assert_array_equal(run.program.store.values, before)
+    run.program.run_forward(data, training=True)
+    assert (run.program.store.values != before).any()

@@ -26,7 +26,7 @@ from cntk_kit_builders.derivatives.find_rule import rule_of
 from cntk_kit_builders.draw import to_svg
 from cntk_testing.gradients import assert_close, numeric_gradient
 from cntk_testing.networks import SAMPLES, Sketch, dropout
-from cntk_testing.op_examples import EXAMPLES
+from cntk_testing.op_examples import EXAMPLES, MOVES
 from cntk_testing.op_networks import cases_together, network_of
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, SequenceSketch, sequences_for
@@ -78,6 +78,29 @@ def assert_same_derivatives(network, root, by, data, what):
     return made
 
 
+def assert_same_alone(network, root, by, data, together):
+    """Compare derivatives by one node, where no other is asked for, with those that were asked for together."""
+    names = [derivative_name(root.name, node.name) for node in by]
+    expected = program_of(together, [together[name] for name in names])
+    expected.evaluate(data)
+    for node, name in zip(by if len(by) > 1 else (), names, strict=False):
+        made = differentiate(network, root, node)
+        assert [each.name for each in made.roots["output"]] == [name]
+        alone = program_of(made, [made[name]])
+        alone.evaluate(data)
+        assert_close(alone.value(name), expected.value(name), f"{name} alone", tolerance=1e-12)
+
+
+@pytest.mark.parametrize("name", ["unpacked", "looking", "remembering", "gathered"])
+def test_each_input_of_what_moves_between_axes_may_be_the_only_one_that_is_asked_for(name):
+    sample = SEQUENCE_SAMPLES[name]("float64")
+    data = sequences_for(sample, [3, 1])
+    moving = [node for node in sample.network.order([sample.criterion]) if node.op.name in MOVES]
+    flows = {child: None for node in moving for index, child in enumerate(node.inputs) if node.op.flows_to(index)}
+    together = differentiate(sample.network, sample.criterion, list(flows))
+    assert_same_alone(sample.network, sample.criterion, list(flows), data, together)
+
+
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_derivatives_of_derivatives_are_gradients_of_derivatives(name):
@@ -106,7 +129,8 @@ def test_rules_give_the_gradients_of_their_ops(op):
             ]
             refused = suppress(UnsupportedError) if op in PARTLY else nullcontext()
             with refused:
-                assert_same_derivatives(sample.network, root, by, data, f"derivative of {op}")
+                made = assert_same_derivatives(sample.network, root, by, data, f"derivative of {op}")
+                assert_same_alone(sample.network, root, by, data, made)
 
 
 @pytest.mark.parametrize(

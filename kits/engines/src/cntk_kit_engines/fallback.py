@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Protocol
 
+from cntk_core.errors import WrongResult, shown
 from cntk_core.network.node import Node
 from cntk_core.ops.language.framing import run_forward
 from cntk_core.ops.language.op import OpContext
@@ -80,9 +81,18 @@ def forward(site: Site, step: Step, place: Place) -> Run:
             if context.training and node.op.updates and not place.shares:
                 _keep_updates(site, place, node, inputs)
         for node, result in zip(step.writes, apart([inner[node] for node in step.writes]), strict=True):
-            place.put(site.values[node], result)
+            try:
+                place.put(site.values[node], result)
+            except (TypeError, ValueError, AttributeError):
+                wanted = site.values[node].shape
+                raise WrongResult(node.op.forward, f"returned {_described(result)}, not one of {wanted}") from None
 
     return compute
+
+
+def _described(result: Any) -> str:
+    shape = getattr(result, "shape", None)
+    return shown(result) if shape is None else f"an array of {tuple(shape)}"
 
 
 def _keep_updates(site: Site, place: Place, node: Node, inputs: Sequence[Array]) -> None:

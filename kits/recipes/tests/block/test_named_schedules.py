@@ -168,7 +168,10 @@ class Offers:
 
 def test_from_a_hook_and_what_is_no_number():
     registry = PluginManager(listeners=[Offers()]).registry
-    assert values("type = fixed", registry) == [1.0] * 5
+    for given in (1.0, 1, np.float32(0.5), np.int64(3)):
+        Fixed.given = given
+        assert values("type = fixed", registry) == [given] * 5
+    assert read("learningRatesPerMB = 1 ; minibatchSize = [ type = fixed ]", registry).minibatch_size[0] == 3
     Fixed.given = "many"
     with pytest.raises(CntkError, match="schedule 'fixed' gives 'many' for epoch 1"):
         values("type = fixed", registry)

@@ -64,6 +64,11 @@ OP = """
 def mine(m, a, x):
     {body}
 """
+TWICE = """
+@define_op("Twice", infer=lambda shapes, a: shapes[0], gradient=lambda xp, g, y, x, a, context, needs: [2 * g])
+def twice(xp, inputs, attributes, context):
+    {}
+"""
 SGD = "Train=[SGD=[gradUpdateType=Mine]]"
 MEND = "\n    Mend the file. CNTK_TRACEBACK=1 shows how it was called.\n"
 
@@ -136,6 +141,12 @@ def failing(capsys: pytest.CaptureFixture[str], text: str, *arguments: str) -> s
             r"it is at .*/p\.py:5",
         ),
         (
+            learner(scalars="return {'rate': None}"),
+            [SGD],
+            r"Mine\.scalars of the plugin file 'p\.py' returned {'rate': None}, not a dict of numbers",
+            r"it is at .*/p\.py:5",
+        ),
+        (
             learner().replace("(self, context)", "(self)"),
             [SGD],
             r"Mine\.scalars of the plugin file 'p\.py' failed: TypeError: Mine\.scalars\(\) takes 1 positional .*",
@@ -144,7 +155,7 @@ def failing(capsys: pytest.CaptureFixture[str], text: str, *arguments: str) -> s
     ],
     ids=[
         *("reader", "library", "exit", "engine", "writer", "learner"),
-        *("nothing returned", "no such slot", "no numbers", "missing argument"),
+        *("nothing returned", "no such slot", "no numbers", "no number", "missing argument"),
     ],
 )
 def test_it_is_named(recipe, capsys, text, arguments, first, second):
@@ -160,6 +171,32 @@ def test_a_builder(recipe, capsys):
     said = failing(capsys, BUILDER)
     assert said.startswith("Mine.build of the plugin file 'p.py' failed: ZeroDivisionError: division by zero\n")
     assert said.endswith(MEND)
+
+
+def test_what_gives_nothing(recipe, capsys):
+    reader = "Train=[reader=[readerType=Mine]]"
+    said = failing(capsys, READER.format("return None").replace("        yield\n", ""), reader).splitlines()
+    assert said[0] == "Mine.minibatches of the plugin file 'p.py' returned None, not minibatches"
+    text = recipe.read_text(encoding="utf-8")
+    recipe.write_text(text.replace("NDLNetworkBuilder", "Mine"), encoding="utf-8")
+    said = failing(capsys, BUILDER.replace("1 / 0", "pass")).splitlines()
+    assert said[0] == "Mine.build of the plugin file 'p.py' returned None, not a network"
+    recipe.write_text(text.replace("z = Times(W, features)", "z = Twice(Times(W, features))"), encoding="utf-8")
+    for body, shown in (("pass", "None"), ("return np.ones((2, 3))", r"an array of \(2, 3\)")):
+        said = failing(capsys, TWICE.format(body), "makeMode=false").splitlines()
+        assert re.fullmatch(rf"twice of the plugin file 'p\.py' returned {shown}, not one of \(2, 2\)", said[0])
+        assert said[1].endswith("p.py:4")
+
+
+def test_a_verb_that_gives_something_else_than_a_status(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for answer, status in (("None", 0), ("3", 3), ("False", 0), ("'done'", 1)):
+        text = f'class greet(Verb):\n    """Greet."""\n    def run(self, options): return {answer}\n'
+        Path("p.py").write_text(HEAD + text, encoding="utf-8")
+        assert main(["greet", "--plugin", "p.py"]) == status
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "error: greet.run of the plugin file 'p.py' returned 'done', not the exit status"
+    assert said[1].endswith("p.py:5")
 
 
 class TestOps:

@@ -147,6 +147,21 @@ def test_verb_that_the_recipe_has_no_command_for(recipe: Path, capsys: pytest.Ca
     )
 
 
+def test_an_epoch_of_one_training_and_the_final_model_of_another(
+    recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = recipe.read_text(encoding="utf-8")
+    train = text[text.index("Train = [") : text.index("Test = [")]
+    model = text.partition('modelPath = "')[2].partition('"')[0]
+    recipe.write_text(f"{train.replace('Train = [', f'Again = [ modelPath = {model}.1')}{text}", encoding="utf-8")
+    assert failed(capsys, "command=Again:Train") == (
+        f"r.cntk:1:23: modelPath '{model}.1' is the name of the model after epoch 1 of the training 'Train' of the "
+        "same recipe\n    Give another modelPath: neither of the two may write over the other.\n"
+    )
+    assert not Path(model).parent.exists()
+    assert main(["configFile=r.cntk", "command=Again:Train", f"Again=[modelPath={model}.2]"]) == 0
+
+
 def test_sections_that_tools_are_asked_for(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-data", "r.cntk", "--section", "Trian"]) == 1
     assert capsys.readouterr().err == (

@@ -6,11 +6,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from cpu_networks import BACKENDS, engine
+from cpu_networks import BACKENDS, compile_on, engine
 from scipy.sparse import csr_array
 
 from cntk_core.api import DataError, Input, Minibatch, StreamData
-from cntk_core.api.engines import frame_layout
+from cntk_core.api.engines import frame_layout, make_plan
 from cntk_testing import ReferenceEngine
 from cntk_testing.engine_contract import MOMENTUM, start
 from cntk_testing.networks import Sketch, classifier
@@ -99,6 +99,33 @@ def test_labels_that_come_sparse_now_and_then(backend):
             np.testing.assert_allclose(*(run.program.value(name) for run in runs), rtol=1e-10)
         for ours, theirs in zip(*(run.values() for run in runs), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_scores_that_are_an_input_are_those_of_the_minibatch(backend):
+    """The kernels of sparse labels read the reader's array, which is another one each time."""
+    made = Sketch(np.float32)
+    labels, scores = made.network.add(Input.make("labels", (5,), sparse=True)), made.input("scores", 5)
+    criteria = [
+        made.op(op, labels, scores, name=name)
+        for op, name in (("CrossEntropyWithSoftmax", "ce"), ("ClassificationError", "err"))
+    ]
+    sample = made.finish(None, *criteria)
+    programs = [
+        compile_on(each, make_plan(sample.network, criteria))[1] for each in (engine(backend), ReferenceEngine())
+    ]
+    for step in range(3):
+        rng = np.random.default_rng(step)
+        rows = csr_array(np.eye(5)[rng.integers(5, size=4)])
+        layout = frame_layout(4)
+        streams = {
+            "labels": StreamData(rows, layout),
+            "scores": StreamData(rng.normal(size=(4, 5)).astype(np.float32), layout),
+        }
+        for program in programs:
+            program.evaluate(Minibatch(streams, 4))
+        for name in ("ce", "err"):
+            np.testing.assert_allclose(*(program.value(name) for program in programs), rtol=1e-6)
 
 
 VOCABULARY = 500_000

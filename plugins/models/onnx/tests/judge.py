@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cntk_model_onnx.check import RandomData, compare
+from cntk_model_onnx.check import RandomData, compare, session_of
 from cntk_model_onnx.export.choose import outputs_of
 from cntk_model_onnx.model_format import OnnxFormat
 from cntk_model_onnx.settings import ExportSettings
 from cntk_model_onnx.wire import read_model, write_model
+from graphs import SAMPLES, Graph, number, some
 
 from cntk_core.api import Network, core_ops
 from cntk_testing.inside import Model
@@ -81,3 +82,13 @@ def same(one: Network, other: Network) -> None:
         assert (node.value is None) == (twin.value is None)
         if node.value is not None:
             np.testing.assert_array_equal(node.value, twin.value)
+
+
+def agrees(graph: Graph, folder: Path) -> None:
+    """Make sure that a graph is read, and gives what onnxruntime gives."""
+    path = graph.save(folder / "net.onnx")
+    x = some(SAMPLES, *graph.shape) if graph.x is None else number(graph.x)
+    (wanted,) = session_of(path).run(None, {"x": x})
+    found = np.asarray(values(load(path), {"x": x}, ["y"])["y"])
+    assert found.size == wanted.size
+    assert gap(found.reshape(wanted.shape), wanted) < 1e-5 * max(1.0, float(np.abs(wanted).max()))

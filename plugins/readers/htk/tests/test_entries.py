@@ -77,6 +77,8 @@ def test_usual_entries_need_no_other_way(tmp_path: Path) -> None:
         '"w.lab"\r\n0 3 a\r\n.\r\n',
         '"w.lab"\n\n0 3 a\n.\n',
         '"w.lab"\n0 3 \u00e9\n.\n',
+        '"w.lab"\n 3 a\n.\n',
+        '"w.lab"\n0:3 a\n.\n',
         '"w.lab"\n0 3.5 a\n.\n',
         '"w.lab"\n0 1e3 a\n.\n',
         '"w.lab"\n0 3\n.\n',

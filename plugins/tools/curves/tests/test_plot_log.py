@@ -45,6 +45,15 @@ def test_runs_side_by_side(folder, capsys):
 
 
 @pytest.mark.slow
+def test_places_without_a_panel_stay_empty(folder):
+    criteria = dict.fromkeys(("ce", "errs", "third"), 0.5)
+    json_log(folder / "new.jsonl", criteria=criteria)
+    assert main(["plot-log", "new.jsonl", "-o", "curves.svg"]) == 0
+    assert {"ce", "errs", "third", "learningRatePerSample"} <= set(texts(folder / "curves.svg"))
+    assert len(re.findall(r'<g id="axes_\d+">', (folder / "curves.svg").read_text(encoding="utf-8"))) == 4
+
+
+@pytest.mark.slow
 def test_a_bitmap(folder):
     json_log(folder / "new.jsonl")
     assert main(["plot-log", "new.jsonl", "-o", "curves.png", "--log-scale", "--minibatches"]) == 0
@@ -88,12 +97,14 @@ def test_files_of_one_name_are_told_apart_by_their_folders(folder, capsys):
 
 @pytest.mark.slow
 def test_trainings_of_one_log(folder, capsys):
-    first, second = text_log(folder / "1", command="Pre"), text_log(folder / "2")
+    first, second = text_log(folder / "1", 2, command="Pre"), text_log(folder / "2")
     (folder / "log.txt").write_text(first.read_text(encoding="utf-8") + second.read_text(encoding="utf-8"))
     assert main(["plot-log", "log.txt"]) == 0
     assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()][:2] == ["log Pre", "log Train"]
     assert main(["plot-log", "log.txt", "--section", "train"]) == 0
-    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()][:1] == ["log"]
+    assert capsys.readouterr().out.startswith("log: 3 epochs, ")
+    assert main(["plot-log", "log.txt", "--section", "PRE"]) == 0
+    assert capsys.readouterr().out.startswith("log: 2 epochs, ")
 
 
 @pytest.mark.parametrize(

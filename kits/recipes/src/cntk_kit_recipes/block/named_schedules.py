@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import attrs
+import numpy as np
 
 from cntk_core.config import Config, Schedule, SourceText, Value, option_key
 from cntk_core.contract.schedule import TYPE, EpochSchedule
@@ -69,9 +70,9 @@ def _written_out(value: Value, rules: ComponentTable[EpochSchedule], epochs: int
         except CntkError as error:
             error.where = error.where or value.where
             raise
-        if not isinstance(number, int | float) or not math.isfinite(number):
+        if not isinstance(number, int | float | np.number) or not math.isfinite(number):
             raise ConfigError(f"schedule '{name}' gives {number!r} for epoch {epoch + 1}", where=value.where)
-        numbers.append(round(number) if whole else float(number))
+        numbers.append(round(float(number)) if whole else float(number))
     return str(Schedule.of(numbers))
 
 

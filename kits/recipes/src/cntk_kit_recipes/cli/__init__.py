@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cntk_core.errors import CntkError
+from cntk_core.errors import CntkError, WrongResult, shown
 from cntk_core.system.console import leave, open_missing
 from cntk_kit_recipes.cli.arguments import program
 from cntk_kit_recipes.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
@@ -197,7 +197,10 @@ def _run_word(files: list[str], words: list[str], safe: str) -> int:
     options.safe = safe
     # A process that starts ranks runs no recipe; they are told.
     with trusting("" if getattr(options, "ranks", None) is not None else safe):
-        return int(options.run(options) or 0)
+        code = options.run(options)
+        if not isinstance(code, int | None):
+            raise WrongResult(options.run, f"returned {shown(code)}, not the exit status")
+        return int(code or 0)
 
 
 def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:

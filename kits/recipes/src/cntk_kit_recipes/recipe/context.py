@@ -16,7 +16,7 @@ from cntk_core.contract.builder import BuildContext, SeedNumbers
 from cntk_core.contract.events import Job, MinibatchSource
 from cntk_core.contract.reader import DataReader, ReaderContext
 from cntk_core.contract.writer import DataWriter, WriterContext
-from cntk_core.errors import CntkError, ConfigError, DataError, Location
+from cntk_core.errors import CntkError, ConfigError, DataError, Location, WrongResult, shown
 from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
@@ -262,6 +262,8 @@ class ActionContext:
         registry = self.plugins.registry
         builder = registry.builders.get(value.short_name, where=value.key_where)()
         network = builder.build(value, build or self.build_context())
+        if not isinstance(network, Network):
+            raise WrongResult(builder.build, f"returned {shown(network)}, not a network")
         if self.config.boolean("forceConstantRandomSeed", False):
             use_one_seed(network)
         listeners = self.plugins.listeners("cntk_network_built")

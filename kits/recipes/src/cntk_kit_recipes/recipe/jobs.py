@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import attrs
 
@@ -15,6 +16,7 @@ from cntk_core.trust import ask_to_run, ask_to_write
 from cntk_kit_recipes.recipe import actions as table
 from cntk_kit_recipes.recipe.context import ActionContext, device_of, precision_of
 from cntk_kit_recipes.recipe.descriptions import languages
+from cntk_kit_recipes.session.neighbours import epoch_of
 
 
 @attrs.frozen(eq=False)
@@ -75,7 +77,27 @@ def check_jobs(context: ActionContext, jobs: list[Job]) -> None:
         collect(lambda job=job: job.action.check(context, job.section), problems)
         if job.action.needs_engine:
             collect(lambda job=job: context.engine_class(job.section), problems)
+    collect(partial(_check_names, jobs), problems)
     raise_problems(list({str(problem): problem for problem in problems}.values()))
+
+
+def _check_names(jobs: list[Job]) -> None:
+    """Raise that one training writes the model of an epoch where another writes its final one."""
+    trainings = [
+        (value, job.section)
+        for job in jobs
+        if "modelPath" in job.action.writes and (value := job.section.get("modelPath"))
+    ]
+    for value, _ in trainings:
+        for other, section in trainings:
+            epoch = epoch_of(Path(value.string()), Path(other.string()))
+            if epoch is not None and epoch < section.section("SGD").integer("maxEpochs"):
+                raise ConfigError(
+                    f"modelPath '{value.string()}' is the name of the model after epoch {epoch} of the training "
+                    f"'{section.name}' of the same recipe",
+                    where=value.where,
+                    hint="Give another modelPath: neither of the two may write over the other.",
+                )
 
 
 def _refused(job: Job) -> list[CntkError]:

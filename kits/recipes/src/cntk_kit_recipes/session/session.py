@@ -32,6 +32,7 @@ from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.final_model import check_final, mend_final
 from cntk_kit_recipes.session.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_kit_recipes.session.leftovers import remove_leftovers
+from cntk_kit_recipes.session.neighbours import check_names_of_epochs, check_own_name
 from cntk_kit_recipes.session.parts import Hooks, SessionParts
 from cntk_kit_recipes.session.remarks import remarks
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
@@ -155,7 +156,10 @@ class TrainingSession:
 
     def _take_files(self) -> None:
         """Lock the files, and put them in order; where nothing is left to do, they may belong to somebody else."""
+        check_own_name(self._paths.final)
         is_finished = self._is_finished()
+        if not is_finished:
+            check_names_of_epochs(self._paths, all_of_them=not self.parts.make_mode)
         try:
             with saving(self._paths.final):
                 known = _LOCKS.get(self._paths.final, "") if self._after_loss else ""

@@ -168,6 +168,17 @@ def test_dumps(disk: Disk) -> None:
     )
 
 
+def test_a_dump_has_shapes_and_first_values_of_what_the_script_added(disk: Disk) -> None:
+    disk.run(
+        "CreateModel()\nx=Input(2)\nW=Parameter(3, 2, init=fixedValue, value=0.5)\ny=Times(W, x)\n"
+        "DumpModel(default, d.txt, includeData=true)"
+    )
+    text = (disk.folder / "d.txt").read_text()
+    assert " \nW=LearnableParameter [3,2]   learningRateMultiplier=1.000000  NeedsGradient=true" in text
+    assert text.count(" 0.5") == 6
+    assert disk.lines == []
+
+
 # -- copies -----------------------------------------------------------------------------------------------
 
 

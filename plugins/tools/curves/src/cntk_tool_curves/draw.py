@@ -46,14 +46,14 @@ def draw_curves(
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cntk"}):
         figure = Figure(figsize=(4.8 * columns, 3.9 * rows), dpi=130, layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.subplots(rows, columns, squeeze=False).flat
+        axes = list(figure.subplots(rows, columns, squeeze=False).flat)
         for axis, name in zip(axes, panels, strict=False):
             if name == RATE:
                 _draw_rates(axis, runs)
             else:
                 _draw_criterion(axis, runs, name, minibatches=minibatches)
             _decorate(axis, name, logarithmic=logarithmic or name == RATE)
-        for axis in list(axes)[len(panels) :]:
+        for axis in axes[len(panels) :]:
             axis.set_visible(False)
         undated = {"Date": None} if path.suffix.lower() == ".svg" else {}
         figure.savefig(path, metadata=undated)

@@ -75,7 +75,11 @@ def without_samples(array: Array, rank: int, batch: int, fold: int = 1) -> Array
 
 def _combined(reader: Importer, op: str, values: Sequence[Value | None], **settings: Any) -> Tensor:
     nodes, batch, fold = together(reader, values)
-    return Tensor(reader.add(op, nodes, **settings), batch, fold)
+    made = reader.add(op, nodes, **settings)
+    rank = max(value.rank for value in values if value is not None)
+    if made.known_shape == (1,) and rank == (fold == 1 and batch != WHOLE):  # a constant has one axis at least
+        made = reader.add("Squeeze", [made])
+    return Tensor(made, batch, fold)
 
 
 def of_two(reader: Importer, op: str, left: Value | None, right: Value | None) -> Tensor:

@@ -133,10 +133,15 @@ def _matmul(node: NodeProto, x: Sequence[Any]) -> Array:
 
 
 def _prod(node: NodeProto, x: Sequence[Any]) -> Array:
+    given, axes = attributes_of(node), axes_of(node, x)
+    kept = bool(given.get("keepdims", 1))
+    if x[0].dtype != object:
+        none = not axes and given.get("noop_with_empty_axes", 0)
+        return np.asarray(x[0] if none else np.prod(x[0], tuple(axes or range(x[0].ndim)), x[0].dtype, keepdims=kept))
     found: Any = 1
     for each in x[0].reshape(-1).tolist():
         found = each * found if isinstance(each, Multiple) else found * each
-    return np.asarray(found, object if isinstance(found, Multiple) else x[0].dtype)
+    return np.asarray(found, object).reshape([1] * x[0].ndim if kept else [])
 
 
 FOLDS: Mapping[str, Callable[[NodeProto, Sequence[Any]], Any]] = {
