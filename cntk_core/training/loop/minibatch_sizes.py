@@ -70,6 +70,11 @@ class MinibatchSizes:
         found = {id(data.layout): columns(data.layout) for data in _streams(minibatch, self._features)}
         return max(found.values(), default=minibatch.samples)
 
+    def rows(self, minibatch: Minibatch) -> int:
+        """Return how many sequences lie side by side in CNTK's matrix, end to end in a row where they fit."""
+        found = {id(data.layout): data.layout for data in _streams(minibatch, self._features)}
+        return max((columns(layout) // max(layout.steps, 1) for layout in found.values()), default=1)
+
     def samples(self, minibatch: Minibatch) -> int:
         """Return how many samples the criteria count: the frames on the default dynamic axis, or the criterion's.
 
