@@ -131,8 +131,8 @@ def take_arrays(
     # Sparse ones are looked at for their numbers, sequences for their lengths.
     if form and all(not node.sparse and given[node].shape == streams[node.name].data.shape for node in plan.inputs):
         keys = {str(name).lower(): name for name in data}
-        found = [(node.name, keys[node.name.lower()], streams[node.name].layout) for node in plan.inputs]
-        _LAST[plan] = form, found, samples, taken.flat
+        taken_as = [(node.name, keys[node.name.lower()], streams[node.name].layout) for node in plan.inputs]
+        _LAST[plan] = form, taken_as, samples, taken.flat
     return taken
 
 
