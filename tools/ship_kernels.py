@@ -4,9 +4,9 @@
 
 Trains and tests the networks of ``common_networks.cntk`` for one epoch of a few made-up samples, notes each kernel that
 is compiled meanwhile, and compiles all of them for the levels of :data:`cntk_kit_engines.code_generator.LEVELS`. The
-files lie where the wheel takes them from, but for ``--into``. Run it before the wheels are built (``make kernels``; ``make
-dist`` does both); without the files, or with those of another version, kernels are compiled where they are needed. Takes
-a few minutes. With ``--check`` nothing is compiled: it says whether the wheels of a folder bring the files.
+files lie where the wheel takes them from, but for ``--into``. Run it before the wheels are built (``make kernels``, or
+``make dist`` for both); without the files, or with those of another version, kernels are compiled where they are
+needed. Takes a few minutes. With ``--check`` nothing is compiled: it says whether the wheels of a folder bring them.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def ship(texts: dict[str, str], folder: Path) -> None:
 
 
 def lacking(folder: Path) -> list[str]:
-    """Return what is wrong with the wheels of a folder: that of the kit is not there, or files of kernels are not in it."""
+    """Return what is wrong with the wheels of a folder: the kit's is not there, or lacks files of kernels."""
     wheels = sorted(folder.glob("cntk_kit_engines-*.whl"))
     if not wheels:
         return [f"{folder}: no wheel of cntk-kit-engines"]

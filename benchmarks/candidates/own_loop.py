@@ -1,4 +1,4 @@
-"""A loop of one's own over minibatches, as programs have it: ``import cntk``, its layers' operations and its Trainer."""
+"""A loop of one's own over minibatches, as programs have it: ``import cntk``, its operations and its Trainer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Candidate:
     """
 
     def __init__(self, workload: FeedForward | Recurrent | Convolutional, threads: int) -> None:
-        import cntk as C  # noqa: N812 - as everybody writes it
+        import cntk as C
 
         self.cntk = C
         first = workload.parameters()
@@ -37,7 +37,7 @@ class Candidate:
         self.trainer = C.Trainer(z, C.cross_entropy_with_softmax(z, labels), [learner])
 
     def _dense(self, workload: FeedForward):
-        C = self.cntk  # noqa: N806
+        C = self.cntk
         features, labels = C.input_variable(workload.sizes[0]), C.input_variable(workload.sizes[-1])
         z, last = features, len(workload.sizes) - 2
         for layer in range(last + 1):
@@ -46,7 +46,7 @@ class Candidate:
         return z, features, labels, [(x, _one_hot(y, workload.sizes[-1])) for x, y in workload.data()]
 
     def _lenet(self, workload: Convolutional):
-        C, values = self.cntk, self.values  # noqa: N806
+        C, values = self.cntk, self.values
         features, labels = C.input_variable(workload.image), C.input_variable(workload.classes)
         z = features
         for name in ("conv1", "conv2"):
@@ -58,7 +58,7 @@ class Candidate:
         return z, features, labels, [(x, _one_hot(y, workload.classes)) for x, y in workload.data()]
 
     def _tagger(self, workload: Recurrent):
-        C, values = self.cntk, self.values  # noqa: N806
+        C, values = self.cntk, self.values
         features = C.sequence.input_variable(workload.inputs, is_sparse=True)
         labels = C.sequence.input_variable(workload.labels)
         cell = C.layers.LSTM(workload.cells)

@@ -101,7 +101,7 @@ def take_arrays(
         DataError: an input is missing or does not fit; there are other sequences on another input.
     """
     form = _form_of(data) if make_layout is sequence_layout else None
-    known, places, samples, axes = _LAST.get(plan, _NOTHING)
+    known, places, samples, axes = _LAST.get(plan) or (None, (), 0, frozenset())
     if form is not None and form == known:
         dtype = plan.network.dtype
         again = {name: StreamData(data[key].astype(dtype, copy=False), layout) for name, key, layout in places}
@@ -136,7 +136,6 @@ def take_arrays(
     return taken
 
 
-_NOTHING: Any = (None, (), 0, frozenset())
 _LAST: WeakKeyDictionary[Plan, Any] = WeakKeyDictionary()
 """What dense arrays of samples a plan was given last, and how they were taken: most minibatches are as those before."""
 

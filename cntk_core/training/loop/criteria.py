@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
@@ -189,8 +188,3 @@ def since(now: Mapping[str, Criterion], before: Mapping[str, Criterion]) -> dict
 def averages(criteria: Mapping[str, Criterion]) -> dict[str, float]:
     """Values per sample, by name."""
     return {name: value.average for name, value in criteria.items()}
-
-
-def is_nan(criterion: Criterion) -> bool:
-    """Whether the sum is not a number."""
-    return math.isnan(criterion.total)
