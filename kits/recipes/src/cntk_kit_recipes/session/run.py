@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -89,6 +89,7 @@ class TrainingRun:
         self.first = self.done = start.epochs if start is not None else 0
         self.criterion, self.evaluations = choose_criteria(network, self.settings)
         self.nodes = (self.criterion, *self.evaluations)
+        self.traced = parts.traces.nodes(network, self.nodes) if parts.traces is not None else ()
         spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
         self.ranks = parts.ranks
@@ -150,7 +151,8 @@ class TrainingRun:
         new = precompute(self.network, parts.engine, self.store, parts.reader, spec, self.log)
         if new or self.start is None:
             self.saver.initial(self.first, self.samples)
-        plan = make_plan(self.network, [*self.nodes, *marked_assignments(self.network)], self.criterion)
+        roots = dict.fromkeys([*self.nodes, *marked_assignments(self.network), *self.traced])
+        plan = make_plan(self.network, list(roots), self.criterion)
         self.ranks.check_assigned(plan)
         for listener in parts.listeners("cntk_plan_ready"):
             listener(plan=plan, engine=parts.job.engine)
@@ -171,12 +173,16 @@ class TrainingRun:
             self.log,
             parts.job,
             seed=parts.seed,
-            listeners=parts.listeners("cntk_minibatch_end"),
+            listeners=self._minibatch_listeners(program),
             before_update=parts.listeners("cntk_before_update"),
             check=check,
             ranks=self.ranks,
             stop=parts.stop,
         )
+
+    def _minibatch_listeners(self, program: Program) -> Sequence[Callable[..., object]]:
+        listeners, traces = self.parts.listeners("cntk_minibatch_end"), self.parts.traces
+        return [*listeners, lambda job, result: traces.show(program)] if traces is not None else listeners
 
     def _restore(self) -> None:
         """Take the learner's state back, and say so."""
@@ -323,13 +329,14 @@ class TrainingRun:
         if reader is None:
             return {}
         if self._validation is None:
-            self._validation = parts.engine.compile(make_plan(self.network, self.nodes), self.store)
+            roots = list(dict.fromkeys([*self.nodes, *self.traced]))
+            self._validation = parts.engine.compile(make_plan(self.network, roots), self.store)
         # As in the original, the configured size: that of the search may be too large for the validation set.
         spec = EpochSpec(minibatch_size=self.settings.minibatch_size[pace.epoch])
         quiet = RunLog(_Through(self.log))
         audience = Audience.of(parts.hooks, parts.job, epoch=pace.epoch)
         criteria = evaluate_program(
-            self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks, audience=audience
+            self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks, audience=audience, traces=parts.traces
         )
         self.log.validated(pace.epoch, self.settings.max_epochs, criteria)
         return criteria
