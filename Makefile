@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick nightly trials mutants fuzz lint format types imports docs api lists wheels kernels check bench pin notebooks hooks changes release clean
+.PHONY: help setup demo test quick nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist check bench pin notebooks hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -97,6 +97,10 @@ wheels: ## write the lists of wheels anew, after a wheel has come, gone or chang
 
 kernels: $(STAMP) ## compile the kernels that wheels ship, before they are built
 	$(BIN)/python tools/ship_kernels.py
+
+dist: kernels ## build all wheels into dist/, with the kernels that they ship (needs uv)
+	$(or $(UV),uv) build --all-packages --out-dir dist
+	$(BIN)/python tools/ship_kernels.py --check dist
 
 check: lint types imports docs lists ## all checks that are not tests
 

@@ -84,6 +84,13 @@ class FeedForward(NamedTuple):
         return (rows @ values[f"W{len(self.sizes) - 2}"]).argmax(axis=1)
 
 
+class OwnFeedForward(FeedForward):
+    """The same through ``import cntk``, in a loop of one's own, beside the loops that others write."""
+
+    ours = "own_loop"
+    peers = ("torch_eager", "torch_compile", "keras_jax")
+
+
 class Recurrent(NamedTuple):
     """LSTM layers over ragged sequences, softmax cross entropy for every frame.
 
@@ -168,6 +175,12 @@ class Recurrent(NamedTuple):
         else:
             inputs = rng.standard_normal((length, self.inputs), dtype=np.float32)
         return inputs, rng.integers(0, self.labels, length)
+
+
+class OwnRecurrent(Recurrent):
+    """The same through ``import cntk``, in a loop of one's own."""
+
+    ours = "own_loop"
 
 
 class Cell(NamedTuple):
@@ -280,6 +293,13 @@ class Convolutional(NamedTuple):
         ]
 
 
+class OwnConvolutional(Convolutional):
+    """The same through ``import cntk``, in a loop of one's own, beside the loops that others write."""
+
+    ours = "own_loop"
+    peers = ("torch_channels_last", "torch_compiled_images", "keras_jax")
+
+
 def _lenet_shapes() -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {"conv1.W": (16, 1, 5, 5), "conv1.b": (16,)}
     shapes |= {"conv2.W": (32, 16, 5, 5), "conv2.b": (32,)}
@@ -355,6 +375,7 @@ WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         FeedForward("W1a", (784, 256, 10), 32, 1000),
+        OwnFeedForward("W1a-own", (784, 256, 10), 32, 1000),
         FeedForward("W1b", (784, 200, 10), 32, 1000),
         FeedForward("W1s", (784, 256, 10), 32, 1000, pixels=True),
         FeedForward("W1l", (784, 256, 10), 32, 1000, late=True),
@@ -365,8 +386,10 @@ WORKLOADS: dict[str, Workload] = {
         Recurrent("W3b", 363, 0, 3, 1024, 256, 132, (50, 300), 16, 0, 1, 1),
         Recurrent("W3e", 363, 0, 3, 512, 512, 132, (200, 200), 16, 0, 1, 1),
         Recurrent("W4", 943, 150, 1, 300, 300, 127, (5, 30), 0, 76, 64, 64),
+        OwnRecurrent("W4-own", 943, 150, 1, 300, 300, 127, (5, 30), 0, 76, 64, 64),
         Cell("W7", 100, 256, 64, 100, 100, 16, 2),
         Convolutional("W5a", "lenet", (1, 28, 28), 64, 20),
+        OwnConvolutional("W5a-own", "lenet", (1, 28, 28), 64, 20),
         Convolutional("W5b", "cifar_convnet", (3, 32, 32), 64, 2),
         Convolutional("W5c", "resnet20", (3, 32, 32), 128, 2, rate=2e-4),
         FeedForward("W6", (26752, 2048, 2048, 2048, 26752), 64, 3),

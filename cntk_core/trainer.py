@@ -50,13 +50,12 @@ from cntk_core.training.learner_settings import (
 )
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.compile_learners import OwnLearner, compile_learners
-from cntk_core.training.loop.criteria import Criterion, CriterionSums, since
+from cntk_core.training.loop.criteria import Criterion, CriterionSums, StepResult, since
 from cntk_core.training.loop.learner_group import StepPlace
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.rank_state import collect_state, take_back
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.training.loop.step import Stepper, has_frames
-from cntk_core.training.loop.step_result import StepResult
 from cntk_core.training.loop.update import NOISE_SLOT
 from cntk_core.training.parallel import Parallel
 

@@ -1,11 +1,12 @@
 """Compile the kernels of common networks for several processors, to be shipped in a wheel.
 
-    python tools/ship_kernels.py [--into FOLDER] [--networks NAME ...]
+    python tools/ship_kernels.py [--into FOLDER] [--networks NAME ...] [--check FOLDER]
 
 Trains and tests the networks of ``common_networks.cntk`` for one epoch of a few made-up samples, notes each kernel that
 is compiled meanwhile, and compiles all of them for the levels of :data:`cntk_kit_engines.code_generator.LEVELS`. The
-files lie where the wheel takes them from, but for ``--into``. Run it before the wheels are built (``make kernels``);
-without the files, or with those of another version, kernels are compiled where they are needed. Takes a few minutes.
+files lie where the wheel takes them from, but for ``--into``. Run it before the wheels are built (``make kernels``, or
+``make dist`` for both); without the files, or with those of another version, kernels are compiled where they are
+needed. Takes a few minutes. With ``--check`` nothing is compiled: it says whether the wheels of a folder bring them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from unittest import mock
+from zipfile import ZipFile
 
 import attrs
 import numpy as np
@@ -177,12 +179,30 @@ def ship(texts: dict[str, str], folder: Path) -> None:
         print(f"{path}: {len(texts)} kernels, {path.stat().st_size / 1000:.0f} kB")
 
 
+def lacking(folder: Path) -> list[str]:
+    """Return what is wrong with the wheels of a folder: the kit's is not there, or lacks files of kernels."""
+    wheels = sorted(folder.glob("cntk_kit_engines-*.whl"))
+    if not wheels:
+        return [f"{folder}: no wheel of cntk-kit-engines"]
+    wanted = {f"cntk_kit_engines/shipped/{level}.kernels" for level in LEVELS}
+    found = []
+    for wheel in wheels:
+        with ZipFile(wheel) as archive:
+            found += [f"{wheel}: lacks {name}" for name in sorted(wanted - set(archive.namelist()))]
+    return found
+
+
 def main() -> int:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description="Compile the kernels of common networks, to be shipped.")
     parser.add_argument("--into", type=Path, default=FOLDER, metavar="FOLDER", help="where the files are written")
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NAME")
+    parser.add_argument("--check", type=Path, metavar="FOLDER", help="of wheels that were built")
     arguments = parser.parse_args()
+    if arguments.check is not None:
+        problems = lacking(arguments.check)
+        print("\n".join(problems or [f"{arguments.check}: the wheels bring the kernels"]))
+        return 1 if problems else 0
     ship(record([NETWORKS[name] for name in arguments.networks]), arguments.into)
     return 0
 

@@ -100,6 +100,12 @@ def take_arrays(
     Raises:
         DataError: an input is missing or does not fit; there are other sequences on another input.
     """
+    form = _form_of(data) if make_layout is sequence_layout else None
+    known, places, samples, axes = _LAST.get(plan) or (None, (), 0, frozenset())
+    if form is not None and form == known:
+        dtype = plan.network.dtype
+        again = {name: StreamData(data[key].astype(dtype, copy=False), layout) for name, key, layout in places}
+        return Taken(Minibatch(again, samples), axes)
     given = _by_name(plan, data)
     in_time = looked_along(plan)
     streams: dict[str, StreamData] = {}
@@ -121,7 +127,24 @@ def take_arrays(
             rows = _packed(found.sequences, layout)
         streams[node.name] = StreamData(rows, layout)
     samples = max((layout.frames for layout in layouts.values()), default=1)
-    return Taken(Minibatch(streams, samples), frozenset(flat))
+    taken = Taken(Minibatch(streams, samples), frozenset(flat))
+    # Sparse ones are looked at for their numbers, sequences for their lengths.
+    if form and all(not node.sparse and given[node].shape == streams[node.name].data.shape for node in plan.inputs):
+        keys = {str(name).lower(): name for name in data}
+        taken_as = [(node.name, keys[node.name.lower()], streams[node.name].layout) for node in plan.inputs]
+        _LAST[plan] = form, taken_as, samples, taken.flat
+    return taken
+
+
+_LAST: WeakKeyDictionary[Plan, Any] = WeakKeyDictionary()
+"""What dense arrays of samples a plan was given last, and how they were taken: most minibatches are as those before."""
+
+
+def _form_of(data: Any) -> tuple[Any, ...] | None:
+    """Names, types and shapes of arrays; None if there is anything else among them, or nothing."""
+    if type(data) is not dict or any(type(one) is not np.ndarray or not one.size for one in data.values()):
+        return None
+    return tuple([(name, one.dtype, one.shape) for name, one in data.items()])
 
 
 def _by_name(plan: Plan, data: Any) -> dict[Input, Any]:

@@ -58,7 +58,7 @@ class SequenceLayout:
     @property
     def frames(self) -> int:
         """Total number of frames (rows)."""
-        return int(self.lengths.sum())
+        return int(self.start[-1] + self.alive[-1]) if len(self.start) else 0
 
     @property
     def slots(self) -> int:

@@ -15,6 +15,8 @@ from cntk_core.network.node import BATCH, Input, Node
 from cntk_core.ops.families.recurrence import PAST_VALUE, DelayAttributes
 from cntk_core.ops.language.shapes import FREE
 from cntk_core.ops.table import core_op
+from cntk_core.plan.arrays import take_arrays
+from cntk_core.plan.make import make_plan
 from cntk_testing import ReferenceEngine
 
 
@@ -253,3 +255,92 @@ def test_mistakes_in_several_inputs():
         with pytest.raises(DataError) as error:
             made.evaluate(data)
         assert str(error.value) == message
+
+
+def alike(count: int) -> dict[str, dict[str, Any]]:
+    """Return minibatches of the inputs ``x`` (3) and ``y`` (2, 2), each given in another way."""
+    x, y = np.arange(3.0 * count).reshape(count, 3) + 1, np.arange(4.0 * count).reshape(count, 2, 2) - 1
+    return {
+        "plain": {"x": x, "y": y},
+        "other numbers": {"x": -x, "y": y + 7},
+        "other order": {"y": y, "x": x},
+        "other names": {"X": x, "Y": y},
+        "both names": {"x": -x, "X": x, "y": y},
+        "more names": {"x": x, "z": y, "y": y},
+        "single precision": {"x": x.astype(np.float32), "y": y},
+        "whole numbers": {"x": x.astype(np.int64), "y": y > 2},
+        "columns first": {"x": np.asfortranarray(x), "y": y[::-1]},
+        "rows": {"x": x, "y": y.reshape(count, 4)},
+        "lists": {"x": x.tolist(), "y": y},
+        "sparse": {"x": csr_array(x), "y": y},
+        "a subclass": {"x": np.ma.masked_array(x), "y": y},
+    }
+
+
+KINDS = list(alike(4))
+
+
+def two_inputs(*, axis: str = "") -> Any:
+    made = model(Input.make("x", (3,), axis=axis), Input.make("y", (2, 2), axis=axis))
+    return make_plan(made.network, made.network.roots["output"])
+
+
+@pytest.mark.parametrize("axis", ["", BATCH])
+def test_what_is_remembered_of_the_arrays_before_changes_nothing(axis):
+    known, given = two_inputs(axis=axis), {count: alike(count) for count in (4, 2)}
+    expected = {
+        (now, count): take_arrays(two_inputs(axis=axis), given[count][now]) for now in KINDS for count in (4, 2)
+    }
+    for before in KINDS:
+        for now in KINDS:
+            take_arrays(known, given[4][before])
+            for count in (4, 2):
+                found = take_arrays(known, given[count][now])
+                fresh = expected[now, count]
+                assert (found.flat, found.minibatch.samples) == (fresh.flat, fresh.minibatch.samples)
+                assert list(found.minibatch.streams) == list(fresh.minibatch.streams)
+                for name, stream in fresh.minibatch.streams.items():
+                    one = found.minibatch.streams[name]
+                    assert (one.data.dtype, one.layout) == (stream.data.dtype, stream.layout)
+                    np.testing.assert_array_equal(one.data, stream.data)
+
+
+def test_sequences_after_samples_of_their_shape():
+    plan = two_inputs()
+    steps = {"x": np.ones((4, 2, 3)), "y": np.ones((4, 2, 2, 2))}
+    assert take_arrays(plan, alike(4)["plain"]).flat == {""}
+    for _ in range(2):
+        taken = take_arrays(plan, steps)
+        assert (taken.flat, taken.minibatch.samples) == (set(), 8)
+    assert take_arrays(plan, alike(4)["plain"]).flat == {""}
+
+
+def test_arrays_as_those_before_are_not_copied():
+    plan, data = two_inputs(), alike(4)["plain"]
+    for _ in range(3):
+        streams = take_arrays(plan, data).minibatch.streams
+        assert all(np.shares_memory(streams[name].data, data[name]) for name in data)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"x": np.ones((4, 2)), "y": np.ones((4, 2, 2))}, "the input 'x' has the shape (4, 2)"),
+        ({"x": np.ones((4, 3)), "y": np.ones((3, 2, 2))}, "the sequences of 'x' and 'y' have different lengths"),
+        (
+            {"x": np.ones((4, 3), complex), "y": np.ones((4, 2, 2))},
+            "the input 'x' is given values of the type complex128",
+        ),
+        ({"x": np.ones((4, 3)), "w": np.ones((4, 2, 2))}, "there are no values for the input 'y'"),
+    ],
+)
+def test_a_mistake_after_a_good_minibatch(data, told):
+    plan = two_inputs()
+    for _ in range(2):
+        take_arrays(plan, alike(4)["plain"])
+        with pytest.raises(DataError) as error:
+            take_arrays(plan, data)
+        assert str(error.value).startswith(told)
+        with pytest.raises(DataError) as fresh:
+            take_arrays(two_inputs(), data)
+        assert str(error.value) == str(fresh.value)

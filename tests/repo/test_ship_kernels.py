@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import runpy
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "ship_kernels.py"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.thorough,
-    pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite"),
-]
+needs_llvm = pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
 
 RUN = """
 import json, runpy, sys
@@ -55,6 +55,9 @@ def run(folder: Path, shipped: Path, width: int) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
+@pytest.mark.thorough
+@needs_llvm
 def test_a_common_network_compiles_nothing(tmp_path: Path) -> None:
     shipped = tmp_path / "shipped"
     command = [sys.executable, str(TOOL), "--into", str(shipped), "--networks", "dense1"]
@@ -72,3 +75,28 @@ def test_a_common_network_compiles_nothing(tmp_path: Path) -> None:
         pytest.skip("no level of this processor is shipped")
     assert found == {"level": found["level"], "status": 0, "compiled": 0}
     assert not (tmp_path / "cache" / "kernels").exists()
+
+
+def wheel(folder: Path, *levels: str) -> Path:
+    path = folder / "cntk_kit_engines-1.0-py3-none-any.whl"
+    with ZipFile(path, "w") as archive:
+        for level in levels:
+            archive.writestr(f"cntk_kit_engines/shipped/{level}.kernels", b"")
+    return path
+
+
+@needs_llvm
+def test_a_wheel_without_kernels_is_no_release(tmp_path: Path) -> None:
+    lacking = runpy.run_path(str(TOOL))["lacking"]
+    assert lacking(tmp_path) == [f"{tmp_path}: no wheel of cntk-kit-engines"]
+    path = wheel(tmp_path, "x86-64-v4", "aarch64")
+    assert lacking(tmp_path) == [f"{path}: lacks cntk_kit_engines/shipped/x86-64-v3.kernels"]
+    wheel(tmp_path, "x86-64-v3", "x86-64-v4", "aarch64")
+    assert lacking(tmp_path) == []
+
+
+def test_a_release_makes_kernels_first() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^dist: kernels .*\n(\t.*\n)*\t.*ship_kernels\.py --check dist$", text, re.MULTILINE)
+    project = tomllib.loads((ROOT / "kits/engines/pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["hatch"]["build"]["artifacts"] == ["src/cntk_kit_engines/shipped/*.kernels"]

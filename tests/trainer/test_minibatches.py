@@ -67,6 +67,29 @@ def test_minibatches_of_changing_sizes(engine):
     assert made.samples == 104
 
 
+def test_arrays_that_are_used_again_moved_and_laid_out_in_another_way():
+    """What is remembered of the arrays before must not be taken for those that come."""
+    whole = rows(64)
+    kept = {name: array[:8].copy() for name, array in whole.items()}
+    networks = [make_network() for _ in range(2)]
+    for engine, network in zip((ReferenceEngine, CpuEngine), networks, strict=True):
+        made = trainer(network, engine=engine())
+        for first in (0, 8, 16):  # views that move, and one place whose numbers change
+            made.train_minibatch({name: array[first : first + 8] for name, array in whole.items()})
+            for name, array in whole.items():
+                kept[name][...] = array[first + 8 : first + 16]
+            made.train_minibatch(kept)
+        part = {name: array[24:32] for name, array in whole.items()}
+        made.train_minibatch({name: array.astype(np.float64) for name, array in part.items()})
+        made.train_minibatch({name: np.asfortranarray(array) for name, array in part.items()})
+        made.train_minibatch({name: array[32:48:2] for name, array in whole.items()})
+        made.train_minibatch({name: array[:5] for name, array in whole.items()})
+        made.train_minibatch(dict(reversed(part.items())))
+        assert made.samples == 48 + 8 + 8 + 8 + 5 + 8
+    for name, found in values(networks[1]).items():
+        np.testing.assert_allclose(found, values(networks[0])[name], rtol=2e-5, atol=2e-6)
+
+
 def test_a_minibatch_without_samples_changes_nothing():
     network = make_network()
     made = trainer(network)

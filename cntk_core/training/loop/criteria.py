@@ -1,9 +1,8 @@
-"""Sums of criteria, and how CNTK prints them."""
+"""Sums of criteria, how CNTK prints them, and what a program hears of a minibatch that was learned."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -33,6 +32,36 @@ class Criterion:
 
     def __sub__(self, other: Criterion) -> Criterion:
         return self if self.running else Criterion(self.total - other.total, self.samples - other.samples)
+
+
+@attrs.frozen(eq=False)
+class StepResult:
+    """What a minibatch gave.
+
+    Attributes:
+        samples: samples that the criteria count, of all ranks that make the same steps.
+        updated: whether the parameters were updated.
+        ended: no rank had any data: an epoch of ranks that make the same steps is over.
+    """
+
+    samples: int
+    updated: bool
+    ended: bool
+    _read: Callable[[], Mapping[str, Criterion]] = attrs.field(alias="read")
+
+    @property
+    def criteria(self) -> Mapping[str, Criterion]:
+        """The criterion and the evaluations of this minibatch, by name, fetched from the engine when asked for.
+
+        Raises:
+            TrainingError: they are not there any more, because another minibatch was learned.
+        """
+        return self._read()
+
+    @property
+    def loss(self) -> float:
+        """The criterion's average of a sample; see :attr:`criteria`."""
+        return next(iter(self.criteria.values())).average
 
 
 def number_format(width: int, precision: int, value: float) -> str:
@@ -159,8 +188,3 @@ def since(now: Mapping[str, Criterion], before: Mapping[str, Criterion]) -> dict
 def averages(criteria: Mapping[str, Criterion]) -> dict[str, float]:
     """Values per sample, by name."""
     return {name: value.average for name, value in criteria.items()}
-
-
-def is_nan(criterion: Criterion) -> bool:
-    """Whether the sum is not a number."""
-    return math.isnan(criterion.total)

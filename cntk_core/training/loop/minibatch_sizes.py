@@ -7,7 +7,7 @@ were tuned with these numbers, so we count them although nothing is padded here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from cntk_core.network.network import Network
 from cntk_core.network.node import BATCH, Node
 from cntk_core.records.layout import SequenceLayout
-from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_core.records.minibatch import Minibatch
 
 _COLUMNS: WeakKeyDictionary[SequenceLayout, int] = WeakKeyDictionary()
 
@@ -67,13 +67,14 @@ class MinibatchSizes:
             return self.samples(minibatch)
         if minibatch.columns is not None:
             return minibatch.columns
-        found = {id(data.layout): columns(data.layout) for data in _streams(minibatch, self._features)}
-        return max(found.values(), default=minibatch.samples)
+        found = [columns(data.layout) for name, data in minibatch.streams.items() if name.lower() in self._features]
+        return max(found, default=minibatch.samples)
 
     def rows(self, minibatch: Minibatch) -> int:
         """Return how many sequences lie side by side in CNTK's matrix, end to end in a row where they fit."""
-        found = {id(data.layout): data.layout for data in _streams(minibatch, self._features)}
-        return max((columns(layout) // max(layout.steps, 1) for layout in found.values()), default=1)
+        named = minibatch.streams.items()
+        layouts = (data.layout for name, data in named if name.lower() in self._features)
+        return max((columns(layout) // max(layout.steps, 1) for layout in layouts), default=1)
 
     def samples(self, minibatch: Minibatch) -> int:
         """Return how many samples the criteria count: the frames on the default dynamic axis, or the criterion's.
@@ -87,7 +88,7 @@ class MinibatchSizes:
             return self._found[minibatch]
         if not self._counts:
             return 0
-        rows = (data.data.shape[0] for data in _streams(minibatch, self._counted))
+        rows = [data.data.shape[0] for name, data in minibatch.streams.items() if name.lower() in self._counted]
         return max(rows, default=minibatch.samples)
 
 
@@ -97,10 +98,6 @@ def _axis_of(criterion: Node) -> str:
     while level and not any(node.framed for node in level):
         level = [child for node in level for child in node.inputs]
     return next((node.axis for node in level if node.framed), "")
-
-
-def _streams(minibatch: Minibatch, names: Set[str]) -> Iterator[StreamData]:
-    return (data for name, data in minibatch.streams.items() if name.lower() in names)
 
 
 def columns(layout: SequenceLayout) -> int:

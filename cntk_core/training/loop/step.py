@@ -128,13 +128,8 @@ class Stepper:
         return attrs.evolve(self._counts(minibatch, place), criteria=sums.take(), flags=flags)
 
     def _counts(self, minibatch: Minibatch, place: StepPlace) -> StepCounts:
-        return StepCounts(
-            self.sizes.columns(minibatch),
-            {},
-            self.sizes.samples(minibatch),
-            minibatch.samples,
-            learning_rate=place.rates[0].rate,
-        )
+        columns, counted = self.sizes.columns(minibatch), self.sizes.samples(minibatch)
+        return StepCounts(columns, {}, counted, minibatch.samples, learning_rate=place.rates[0].rate)
 
     def gradients(self, minibatch: Minibatch, parts: int) -> None:
         """Compute the gradients of a minibatch into the store, part by part if it is divided."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cntk_engine_cpu import CpuEngine, libraries
+from cntk_engine_cpu.engine import COMPILED_PARAMETERS
 from cntk_engine_cpu.libraries import thread_count
 from cpu_networks import Net
+from recurrent_networks import recurrent_plan
 
 from cntk_core.api import Available, ParameterStore
 from cntk_core.api.builders import parse_text
@@ -35,6 +38,16 @@ def test_small_networks_are_not_compiled():
     assert program(80)._kernels.compiled
     assert program(8, cpu_kernels="compiled")._kernels.compiled
     assert not program(80, cpu_kernels="numpy")._kernels.compiled
+
+
+@pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
+@pytest.mark.parametrize("kernels", ["auto", "numpy"])
+def test_loops_are_compiled_however_small_they_are(kernels):
+    plan = recurrent_plan("lstm", np.float32)
+    store = ParameterStore(plan.network.parameters, np.float32)
+    assert store.values.size < COMPILED_PARAMETERS
+    made = CpuEngine(CpuEngine.options(cpu_kernels=kernels)).compile(plan, store)
+    assert made._kernels.compiled == (kernels == "auto")
 
 
 @pytest.mark.parametrize(

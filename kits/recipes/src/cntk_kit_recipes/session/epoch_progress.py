@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -10,7 +11,7 @@ import attrs
 from cntk_core.contract.events import MinibatchResult
 from cntk_core.errors import DataError, TrainingError
 from cntk_core.training.files.position import Position
-from cntk_core.training.loop.criteria import Criterion, CriterionSums, averages, is_nan, since
+from cntk_core.training.loop.criteria import Criterion, CriterionSums, averages, since
 from cntk_core.training.loop.progress import RunLog, share_of_epoch
 from cntk_core.training.settings import SGDSettings
 
@@ -190,7 +191,7 @@ class EpochProgress:
         return fresh
 
     def _check(self, criteria: Mapping[str, Criterion]) -> None:
-        if not is_nan(next(iter(criteria.values()))):
+        if not math.isnan(next(iter(criteria.values())).total):
             return
         self.is_over = True
         if not self.pace.may_fail:

@@ -18,7 +18,7 @@ from cntk_core.api import (
     option,
     options,
 )
-from cntk_core.api.engines import can_compile, compiles, kernel_cache
+from cntk_core.api.engines import Loop, can_compile, compiles, kernel_cache
 from cntk_engine_cpu.binding import KERNELS
 from cntk_engine_cpu.denormals import float_control, mode_for
 from cntk_engine_cpu.gemm import Gemm
@@ -28,7 +28,8 @@ from cntk_engine_cpu.op_kernels import OpKernels
 from cntk_engine_cpu.program import CpuProgram
 
 COMPILED_PARAMETERS = 4096
-"""Parameter values from which kernels are compiled: less is done before a compiler has started."""
+"""Parameter values from which kernels are compiled: less is done before a compiler has started. With a loop they always
+are: NumPy takes some 0.3 ms for each of its time steps, however small it is."""
 
 
 @options
@@ -40,7 +41,7 @@ class CpuOptions:
     )
     cpu_kernels: Literal["auto", "compiled", "numpy"] = option(
         default="auto",
-        doc="element-wise kernels: compiled by LLVM, or NumPy; auto compiles for all but tiny networks",
+        doc="element-wise kernels: compiled by LLVM, or NumPy; auto compiles for all but tiny networks without loops",
     )
     cpu_products: Literal["auto", "onednn", "blas"] = option(
         default="auto", doc="matrix products: oneDNN, or SciPy's BLAS; auto takes oneDNN where it is installed"
@@ -87,7 +88,7 @@ class CpuEngine(ExecutionEngine):
     ) -> CpuProgram:
         """Make a program of a plan."""
         portable = os.environ.get("CNTK_CPU", "").lower() == "numpy"
-        kernels = KernelLibrary(compiled=not portable and self._compiles(store))
+        kernels = KernelLibrary(compiled=not portable and self._compiles(plan, store))
         threads = thread_count(self.settings.num_cpu_threads)
         gemm = Gemm(None if portable else self._onednn(), threads, compiled=kernels.compiled)
         flush = self.settings.cpu_denormals == "flush"
@@ -98,8 +99,10 @@ class CpuEngine(ExecutionEngine):
     def _onednn(self) -> Any:
         return None if self.settings.cpu_products == "blas" else load_onednn()
 
-    def _compiles(self, store: ParameterStore) -> bool:
+    def _compiles(self, plan: Plan, store: ParameterStore) -> bool:
         """Whether kernels are compiled. Depends on the network alone, so that a resumed run does the same sums."""
         if self.settings.cpu_kernels == "numpy" or not can_compile():
             return False
-        return self.settings.cpu_kernels == "compiled" or store.values.size >= COMPILED_PARAMETERS
+        if self.settings.cpu_kernels == "compiled" or store.values.size >= COMPILED_PARAMETERS:
+            return True
+        return any(isinstance(step, Loop) for step in plan.steps)
