@@ -55,10 +55,12 @@ def make_parameter(*, image: bool) -> Make:
         reader.option_flag("initOnCPUOnly", False)  # says where the original draws; there is one stream here
         kernel = (reader.option_whole("kernelWidth", 0), reader.option_whole("kernelHeight", 0))
         seed = reader.option_whole("randomSeed", -1)
-        kind = reader.option_text("init", "uniform")
+        kind, value = reader.option_text("init", "uniform"), reader.option_number("value", 0.0)
+        if kind.lower() == "zero":  # as in BrainScript; the original's own page about NDL has it
+            kind, value = "fixedValue", 0.0
         settings = InitializerSettings(
             scale=reader.option_number("initValueScale", 1.0),
-            value=reader.option_number("value", 0.0),
+            value=value,
             path=reader.option_path("initFromFilePath"),
             kernel=kernel if all(kernel) else None,
             seed=seed if seed >= 0 else None,
