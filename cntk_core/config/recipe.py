@@ -122,11 +122,7 @@ def parse_text(text: str, *, file: str = "<text>") -> Config:
 
 
 def read_source(path: Path, config: Config | None = None, *, where: Location | None = None) -> SourceText:
-    """Read a file that belongs to a recipe, such as NDL or MEL: comments stripped, variables of ``config`` filled in.
-
-    Args:
-        where: The place that names the file, for the error that says that it cannot be read.
-    """
+    """Read a file of a recipe, such as NDL: comments stripped, variables of ``config`` filled in. ``where`` names it."""
     source = read_file(path, what="file", where=where)
     return source if config is None else config.resolve(source, inner_first=True)
 
@@ -153,10 +149,7 @@ class _Reader:
         return read_file(path, where=argument.where)
 
     def with_includes(self, source: SourceText) -> SourceText:
-        """Return the text with each line ``include=a+b`` replaced by those files.
-
-        Without recursion: the lines of an included file are put in front of what is still to be read.
-        """
+        """Return the text with each line ``include=a+b`` replaced by those files, whose own lines come next."""
         done: list[SourceText] = []
         pending = [source]
         while pending:
