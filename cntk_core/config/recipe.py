@@ -122,7 +122,7 @@ def parse_text(text: str, *, file: str = "<text>") -> Config:
 
 
 def read_source(path: Path, config: Config | None = None, *, where: Location | None = None) -> SourceText:
-    """Read a file of a recipe, such as NDL: comments stripped, variables of ``config`` filled in. ``where`` names it."""
+    """Read a file of a recipe, such as NDL: comments stripped, ``config``'s variables filled in. ``where`` names it."""
     source = read_file(path, what="file", where=where)
     return source if config is None else config.resolve(source, inner_first=True)
 

@@ -54,8 +54,9 @@ def test_a_name_that_is_not_installed(registry):
     [
         (
             "readers",
-            "CNTKTextFormatReader CNTKBinaryReader ImageReader HTKMLFReader HTKDeserializers UCIFastReader BinaryReader "
-            "LMSequenceReader LUSequenceReader SparsePCReader LibSVMBinaryReader DSSMReader KaldiReader Kaldi2Reader",
+            "CNTKTextFormatReader CNTKBinaryReader ImageReader HTKMLFReader HTKDeserializers UCIFastReader "
+            "BinaryReader LMSequenceReader LUSequenceReader SparsePCReader LibSVMBinaryReader DSSMReader KaldiReader "
+            "Kaldi2Reader",
         ),
         ("writers", "HTKMLFWriter LMSequenceWriter LUSequenceWriter BinaryWriter"),
     ],
