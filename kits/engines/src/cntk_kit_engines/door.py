@@ -35,12 +35,13 @@ from cntk_kit_engines.plan_values import (
 )
 from cntk_kit_engines.products import matrices as product_matrices
 from cntk_kit_engines.products import results as product_results
-from cntk_kit_engines.program import PlanProgram, is_total
+from cntk_kit_engines.program import PlanProgram, Told, is_total
 from cntk_kit_engines.sparse_inputs import is_product, is_transposed, label_inputs, sparse_inputs
 from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_kit_engines.step_program import StepEngine, StepProgram
 from cntk_kit_engines.storage import Storage, axis_of_scratch
 from cntk_kit_engines.streams import check_size, sparse_matrix
+from cntk_kit_engines.timing import Measurement, RunTime, StepTime, called_one_by_one, measured
 from cntk_kit_engines.traced_rule import TracedRule
 from cntk_kit_engines.tree_text import Dialect, TreeWriter, equal_names
 from cntk_kit_engines.trees import (
@@ -60,6 +61,7 @@ __all__ = [
     "FallbackPlace",
     "Inlets",
     "Interpreter",
+    "Measurement",
     "Meeting",
     "Names",
     "Native",
@@ -67,10 +69,13 @@ __all__ = [
     "NotNative",
     "OpenArrays",
     "PlanProgram",
+    "RunTime",
     "Stage",
     "StepEngine",
     "StepProgram",
+    "StepTime",
     "Storage",
+    "Told",
     "TracedRule",
     "TreeWriter",
     "ValueSizes",
@@ -78,6 +83,7 @@ __all__ = [
     "ask_kernels_for_gradient",
     "axis_of_scratch",
     "byte_loop",
+    "called_one_by_one",
     "can_compile",
     "check_axes",
     "check_lengths",
@@ -107,6 +113,7 @@ __all__ = [
     "kernels_by_op",
     "label_inputs",
     "mark_rows",
+    "measured",
     "meetings_of",
     "native_function",
     "path_of",
