@@ -84,6 +84,7 @@ def read(reader: BinaryReader) -> dict[str, list]:
     return found
 
 
+@pytest.mark.thorough
 class TestInOrder(ReaderContract):
     samples = ROWS
     ranks_in_step = False

@@ -28,6 +28,7 @@ BATCHES = {
 }
 
 
+@pytest.mark.thorough
 class TestDSSM(ReaderContract):
     samples = ROWS
     ranks_in_step = False
@@ -65,6 +66,7 @@ class TestSparsePCOfSequences(ReaderContract):
         return lambda: make("SparsePCReader", SPARSE_PC + "microbatchSize=2\nrandomize=auto", CORPUS)
 
 
+@pytest.mark.thorough
 class TestLibSVM(ReaderContract):
     samples = ROWS
     ranks_in_step = False

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sparse_bytes import dssm_file
 
 from cntk_testing import README, ReaderRecipe
 
 
+@pytest.mark.thorough
 class TestReadme(ReaderRecipe):
     recipe = README
 
