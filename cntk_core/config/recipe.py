@@ -175,7 +175,7 @@ class _Reader:
             )
         texts = []
         offset = len(_INCLUDE)
-        for name in line.text[offset:].split("+"):
+        for name in _files(line.text[offset:], self._directory):
             where = line.locate(offset)
             offset += len(name) + 1
             path = self._find(name.strip(" \t"), where)

@@ -57,6 +57,8 @@ def test_a_sign_in_the_name_of_a_file_that_is_there(folder: Path) -> None:
     assert str(config.location("y")) == "y.cntk:1:1"
     assert load_recipe(["currentDirectory=b+c", "configFile=x.cntk+../y.cntk"]).integer("y") == 2
     assert load_recipe(["configFile=b+c/x.cntk"], directory=folder).integer("x") == 1
+    (folder / "i.cntk").write_text("include=b+c/x.cntk+y.cntk\n")
+    assert [load_recipe(["configFile=i.cntk"]).integer(key) for key in "xy"] == [1, 2]
     # What is there in parts only is cut, and the part that is not there is told.
     assert raised("configFile=y.cntk+b+d/x.cntk").startswith("<command line>:1:19: cannot read the config file 'b'")
 
