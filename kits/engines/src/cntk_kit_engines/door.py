@@ -39,6 +39,7 @@ from cntk_kit_engines.program import PlanProgram, Told, is_total
 from cntk_kit_engines.sparse_inputs import is_product, is_transposed, label_inputs, sparse_inputs
 from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_kit_engines.step_program import StepEngine, StepProgram
+from cntk_kit_engines.step_trace import describe_step, nodes_of_step, places_of_step, trace
 from cntk_kit_engines.storage import Storage, axis_of_scratch
 from cntk_kit_engines.streams import check_size, sparse_matrix
 from cntk_kit_engines.timing import Measurement, RunTime, StepTime, called_one_by_one, measured
@@ -92,6 +93,7 @@ __all__ = [
     "constants_of",
     "contexts_of",
     "criterion_shape",
+    "describe_step",
     "elements_of",
     "equal_names",
     "explain",
@@ -116,7 +118,9 @@ __all__ = [
     "measured",
     "meetings_of",
     "native_function",
+    "nodes_of_step",
     "path_of",
+    "places_of_step",
     "product_matrices",
     "product_results",
     "reaches_open",
@@ -128,4 +132,5 @@ __all__ = [
     "stream_of",
     "symbols_in_order",
     "time_steps",
+    "trace",
 ]

@@ -9,12 +9,11 @@ from xml.etree import ElementTree
 import pytest
 from cntk_tool_inspect.timing.flame import bars, flame_graph
 from cntk_tool_inspect.timing.measure import BETWEEN, FORWARD, GRADIENTS, READER, UPDATE, WHOLE, Profile, Share, profile
-from cntk_tool_inspect.timing.table import by_line, describe, table
-from cntk_tool_inspect.timing.trace import write_trace
+from cntk_tool_inspect.timing.table import by_line, table
 from cntk_tool_inspect.timing.work import moved, operations
 
 from cntk_core.api import Location
-from cntk_core.api.engines import RunTime, StepTime, make_plan
+from cntk_core.api.engines import RunTime, StepTime, describe_step, make_plan, trace
 from cntk_core.api.recipes import open_recipe
 from cntk_kit_recipes.cli import main
 from cntk_testing.networks import classifier
@@ -60,14 +59,14 @@ def test_the_table(made: Profile, tmp_path: Path) -> None:
         "  together       10.000  100.0   9.000 ms without a clock at each step",
         "",
         "        ms      %  GFLOP/s    GB/s  step of the plan",
-        f"     4.000   40.0                   {describe(back):<60}  {place}",
-        f"     2.000   20.0      2.0     0.5  {describe(first):<60}  {place}",
+        f"     4.000   40.0                   {describe_step(back):<60}  {place}",
+        f"     2.000   20.0      2.0     0.5  {describe_step(first):<60}  {place}",
         "     0.010    0.1                   1 smaller ones",
         "",
         "        ms      %  line of the recipe",
         f"     6.010   60.1  {file}:2: z = W * x   # <scores>",
     ]
-    assert describe(back).startswith("gradient of ")
+    assert describe_step(back).startswith("gradient of ")
     assert small is not None
 
 
@@ -93,8 +92,7 @@ def test_the_flame_graph(made: Profile) -> None:
 
 
 def test_the_trace(made: Profile, tmp_path: Path) -> None:
-    write_trace(made, tmp_path / "t.json")
-    events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
+    events = trace("a run", made.runs, made.reads)["traceEvents"]
     assert [event["ph"] for event in events[:2]] == ["M", "M"]
     assert [(event["name"], event["ts"], event["dur"]) for event in events[2:4]] == [
         ("reader", 0.0, 1.0),

@@ -8,8 +8,9 @@ from xml.sax.saxutils import escape
 
 import attrs
 
+from cntk_core.api.engines import describe_step, places_of_step
 from cntk_tool_inspect.timing.measure import Profile
-from cntk_tool_inspect.timing.table import describe, places_of, text_of
+from cntk_tool_inspect.timing.table import text_of
 
 # Brendan Gregg, The Flame Graph, ACM Queue 14 (2), 2016: widths are times, what stands on a bar is a part of it.
 
@@ -48,11 +49,11 @@ def bars(profile: Profile) -> Bar:
     for share in profile.shares:
         path = [(share.part, share.part)]
         if share.step is not None:
-            places = places_of(share.step)
+            places = places_of_step(share.step)
             if places:
                 place = f"{Path(places[0].file).name}:{places[0].line}"
                 path.append((place, f"{place}: {text_of(places[0].file, places[0].line)}"))
-            path.append((describe(share.step), describe(share.step)))
+            path.append((describe_step(share.step), describe_step(share.step)))
         whole.add(tuple(path), share.seconds)
     return whole
 

@@ -8,8 +8,8 @@ from time import perf_counter_ns
 
 import attrs
 
-from cntk_core.api import Config, DataError, EpochSpec, Minibatch, Node
-from cntk_core.api.engines import AnyStep, GradientStep, Loop, LoopGradient, RunTime, Step, measured
+from cntk_core.api import Config, DataError, EpochSpec, Minibatch
+from cntk_core.api.engines import AnyStep, Loop, RunTime, Step, measured
 from cntk_core.api.recipes import Pace, PreparedTraining, RecipeContext, prepare_training
 from cntk_tool_inspect.timing.work import moved, operations
 
@@ -199,10 +199,3 @@ def _part(step: AnyStep) -> str:
 def _mean(numbers: Sequence[int | None], steps: int) -> float | None:
     known = [number for number in numbers if number is not None]
     return sum(known) / steps if len(known) == len(numbers) else None
-
-
-def nodes_of(step: AnyStep) -> tuple[Node, ...]:
-    """Return the nodes that a step computes, or whose gradients it computes."""
-    if isinstance(step, GradientStep):
-        return step.step.nodes
-    return step.loop.nodes if isinstance(step, LoopGradient) else step.nodes

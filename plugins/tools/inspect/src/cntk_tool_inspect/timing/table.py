@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from cntk_core.api import Location
-from cntk_core.api.engines import AnyStep, GradientStep, Loop, LoopGradient
-from cntk_tool_inspect.timing.measure import BETWEEN, READER, UPDATE, WHOLE, Profile, Share, nodes_of
+from cntk_core.api.engines import describe_step, places_of_step
+from cntk_tool_inspect.timing.measure import BETWEEN, READER, UPDATE, WHOLE, Profile, Share
 
 _SMALL = 0.002
 """Steps with a smaller share of the whole are added up in one line."""
 
-_NAMES = 48
-"""Characters of the names of a step."""
+_COLUMN = 60
+"""Characters of the column with the steps."""
 
 
 def table(profile: Profile) -> list[str]:
@@ -63,10 +62,10 @@ def _steps(profile: Profile) -> Iterator[str]:
 
 def _step_line(share: Share, profile: Profile) -> str:
     assert share.step is not None
-    places = " ".join(str(place) for place in places_of(share.step)[:1])
+    places = " ".join(str(place) for place in places_of_step(share.step)[:1])
     return (
         f"  {1e3 * share.seconds:8.3f}{_percent(share.seconds, profile):7.1f}{_speed(share.operations, share):>9}"
-        f"{_speed(share.moved, share):>8}  {describe(share.step):<{_NAMES + 12}}  {places}"
+        f"{_speed(share.moved, share):>8}  {describe_step(share.step):<{_COLUMN}}  {places}"
     ).rstrip()
 
 
@@ -74,28 +73,11 @@ def _speed(amount: float | None, share: Share) -> str:
     return "" if amount is None or not share.seconds else f"{amount / share.seconds / 1e9:.1f}"
 
 
-def describe(step: AnyStep) -> str:
-    """Return a step in words: its ops and the node that it ends with."""
-    nodes = nodes_of(step)
-    if isinstance(step, Loop | LoopGradient):
-        what = f"loop of {len(nodes)} nodes up to {nodes[-1].name}"
-    else:
-        what = f"{' + '.join(node.op.name for node in nodes)} {nodes[-1].name}"
-    what = what if len(what) <= _NAMES else f"{what[: _NAMES - 3]}..."
-    return f"gradient of {what}" if isinstance(step, GradientStep | LoopGradient) else what
-
-
-def places_of(step: AnyStep) -> Sequence[Location]:
-    """Return where the recipe asks for a step: the lines of its nodes, the last one's first."""
-    places = (node.where for node in reversed(nodes_of(step)))
-    return list({(place.file, place.line): place for place in places if place is not None}.values())
-
-
 def by_line(profile: Profile) -> dict[tuple[str, int], float]:
     """Return the seconds of each line of a recipe, by file and line; a step of several lines is shared among them."""
     found: dict[tuple[str, int], float] = defaultdict(float)
     for share in profile.shares:
-        places = places_of(share.step) if share.step is not None else ()
+        places = places_of_step(share.step) if share.step is not None else ()
         for place in places:
             found[place.file, place.line] += share.seconds / len(places)
     return dict(sorted(found.items(), key=lambda each: -each[1]))

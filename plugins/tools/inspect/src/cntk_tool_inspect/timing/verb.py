@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cntk_core.api import ConfigError, UsageError
+from cntk_core.api.engines import trace as trace_of
 from cntk_core.api.recipes import open_recipe
 from cntk_tool_inspect.timing.flame import flame_graph
-from cntk_tool_inspect.timing.measure import profile
+from cntk_tool_inspect.timing.measure import Profile, profile
 from cntk_tool_inspect.timing.table import table
-from cntk_tool_inspect.timing.trace import write_trace
 
 
 def time_recipe(
@@ -44,9 +45,13 @@ def time_recipe(
     found = profile(context, training, steps)
     print("\n".join(table(found)))
     _write(flame, "flame graph", lambda path: path.write_text(flame_graph(found), encoding="utf-8"))
-    _write(trace, "trace", lambda path: write_trace(found, path))
+    _write(trace, "trace", lambda path: path.write_text(_trace(found), encoding="utf-8"))
     context.say_unread()
     return 0
+
+
+def _trace(found: Profile) -> str:
+    return json.dumps(trace_of(f"{found.section} ({found.engine})", found.runs, found.reads))
 
 
 def _write(name: str, what: str, write: Callable[[Path], object]) -> None:
