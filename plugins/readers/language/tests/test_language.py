@@ -118,14 +118,25 @@ def test_errors_of_the_recipe(lm, lu) -> None:
 
 
 def test_caches_are_not_needed(lm, lu) -> None:
-    """The keys of a binary cache change nothing but the log; an epoch may be larger than the text in any case."""
+    """The keys of a binary cache change nothing but the log."""
     for make, name in ((lm, "LMSequenceReader"), (lu, "LUSequenceReader")):
         told: list[str] = []
         reader = make(keys="; writerType = BinaryWriter ; wfile = cache.bin", trace=told.append)
         assert rows(reader) == rows(make())
         assert told == [f"{name}: no binary cache is written or read (writerType), the text is parsed directly"]
         assert not Path("cache.bin").exists()
-    assert rows(lu(keys="; dataMultiPass = true")) == rows(lu())
+
+
+def test_an_epoch_that_is_larger_than_the_text(lu) -> None:
+    """It ends with the text, unless ``dataMultiPass`` says that this is read again."""
+    once, again = lu(), lu(keys="; dataMultiPass = true")
+    found = rows(once)["features"]
+    assert rows(again)["features"] == found
+    assert rows(once, epoch_size=18)["features"] == found
+    assert rows(again, epoch_size=18)["features"] == found * 2
+    assert rows(again, epoch_size=18, epoch=1)["features"] == found * 2
+    assert rows(again, epoch_size=10)["features"] == [*found, found[0]]
+    assert rows(again, epoch_size=18, skip_samples=9)["features"] == found
 
 
 def test_words_with_tags(lu) -> None:

@@ -56,7 +56,7 @@ class LUKeys:
     randomize: Literal["auto", "true", "none", "false"] = option(default="none", doc="Whether sentences are shuffled.")
     input_label: str = option(default="", doc="The block of the words, if it is not the first by name.")
     output_label: str = option(default="", doc="The block of the tags.")
-    data_multi_pass: bool = option(default=False, doc="Accepted: a larger epoch reads the text again.")
+    data_multi_pass: bool = option(default=False, doc="A larger epoch reads the text again.")
     ignoresentencebegintag: bool = option(default=False, doc="Refused, as by the original.")
 
 
@@ -96,6 +96,7 @@ class LUSequenceReader(SentenceReader):
     def __init__(self, options: LUOptions, context: ReaderContext) -> None:
         super().__init__(options, context)
         say_no_cache("LUSequenceReader", context, options.has_cache)
+        self.passes = options.data_multi_pass
         source, target = options.labels
         words = read_words(source.token, "the list of words", options.where)
         self._dim = len(words)
