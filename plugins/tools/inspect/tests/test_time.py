@@ -13,10 +13,10 @@ from cntk_tool_inspect.timing.table import by_line, table
 from cntk_tool_inspect.timing.work import moved, operations
 
 from cntk_core.api import Location
-from cntk_core.api.engines import RunTime, StepTime, describe_step, make_plan, trace
+from cntk_core.api.engines import RunTime, StepTime, core_op, describe_step, make_plan, trace
 from cntk_core.api.recipes import open_recipe
 from cntk_kit_recipes.cli import main
-from cntk_testing.networks import classifier
+from cntk_testing.networks import Sketch, classifier
 from cntk_testing.sparse_networks import SPARSE_SAMPLES
 
 
@@ -165,3 +165,22 @@ def test_all_of_a_step_is_somewhere(recipe: Path) -> None:
 def test_mistakes(recipe: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
     assert main(["explain", str(recipe), *words]) != 0
     assert capsys.readouterr().err == message.format(recipe=recipe)
+
+
+@pytest.mark.parametrize(
+    ("transpose", "weights", "image", "expected"),
+    # 3 x 3 windows over 2 channels for 5 maps: each weight once for each place that the window has.
+    [(False, (5, 2, 3, 3), (2, 8, 8), 2 * 90 * 36), (True, (2, 5, 3, 3), (2, 6, 6), 2 * 90 * 36)],
+)
+def test_operations_of_convolutions(
+    transpose: bool, weights: tuple[int, ...], image: tuple[int, ...], expected: int
+) -> None:
+    made = Sketch("float32")
+    kernel = (3, 3, 5) if transpose else (3, 3, 2)
+    maps = (2,) if transpose else (5,)
+    op = core_op("Convolution")
+    attributes = op.attributes(kernel_shape=kernel, map_count=maps, transpose=transpose, auto_padding=(False,))
+    node = made.op("Convolution", made.parameter("W", *weights), made.input("x", *image), attributes=attributes)
+    network = made.finish(None, node).network
+    plan = make_plan(network, [node])
+    assert operations(plan.steps[0], {"": 3}) == 3 * expected

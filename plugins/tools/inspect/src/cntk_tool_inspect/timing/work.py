@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import prod, sqrt
 
 from cntk_core.api import Node, elements
 from cntk_core.api.engines import AnyStep, GradientStep, Step, is_open
 
-_PRODUCTS = frozenset({"Times", "TransposeTimes"})
-
 
 def operations(step: AnyStep, rows: Mapping[str, int]) -> int | None:
-    """Return the additions and multiplications of a matrix product or a convolution, or of its gradients.
+    """Return the additions and multiplications of a step whose op says them, or of its gradients.
 
-    A product of an ``m x k`` and a ``k x n`` matrix has ``2 m k n``; so has each of its gradients. A convolution has
-    two for each output and each weight that it comes from.
+    Each gradient of a matrix product or a convolution has as many as its value.
 
     Args:
         step: of a plan.
         rows: frames by dynamic axis.
 
     Returns:
-        None for steps of another kind.
+        None for other steps.
     """
     of = step.step if isinstance(step, GradientStep) else step
     if not isinstance(of, Step) or len(of.nodes) > 1 or any(is_open(node) for node in (*of.nodes, *of.reads)):
         return None
     node = of.nodes[0]
-    once = _once(node)
-    if once is None:
+    count = node.op.traits.operations
+    if count is None:
         return None
+    once = count([child.known_shape for child in node.inputs], node.known_shape, node.attributes)
     times = len(step.targets) if isinstance(step, GradientStep) else 1
     return once * times * _rows(node, rows)
-
-
-def _once(node: Node) -> int | None:
-    """Operations for one frame."""
-    if node.op.name in _PRODUCTS and len(node.inputs) == 2:
-        sizes = [elements(each.known_shape) for each in (*node.inputs, node)]
-        return 2 * round(sqrt(prod(sizes)))  # (m k) (k n) (m n) is the square of m k n
-    if node.op.name == "Convolution":
-        kernel, outputs = node.inputs[0].known_shape, node.known_shape
-        return 2 * elements(outputs) * elements(kernel) // max(1, outputs[-1])
-    return None
 
 
 def moved(step: AnyStep, rows: Mapping[str, int], itemsize: int) -> int | None:
