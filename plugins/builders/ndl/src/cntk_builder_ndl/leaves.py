@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
 from cntk_builder_ndl.making import Made, Make
@@ -55,18 +56,18 @@ def make_parameter(*, image: bool) -> Make:
         reader.option_flag("initOnCPUOnly", False)  # says where the original draws; there is one stream here
         kernel = (reader.option_whole("kernelWidth", 0), reader.option_whole("kernelHeight", 0))
         seed = reader.option_whole("randomSeed", -1)
-        kind, value = reader.option_text("init", "uniform"), reader.option_number("value", 0.0)
-        if kind.lower() == "zero":  # as in BrainScript; the original's own page about NDL has it
-            kind, value = "fixedValue", 0.0
+        kind = reader.option_text("init", "uniform")
         settings = InitializerSettings(
             scale=reader.option_number("initValueScale", 1.0),
-            value=value,
+            value=reader.option_number("value", 0.0),
             path=reader.option_path("initFromFilePath"),
             kernel=kernel if all(kernel) else None,
             seed=seed if seed >= 0 else None,
             seed_offset=reader.seed_offset,
             where=reader.option_where("init"),
         )
+        if kind.lower() == "zero":  # as in BrainScript; the original's own page about NDL has it
+            kind, settings = "fixedValue", attrs.evolve(settings, value=0.0)
         first = numbered(reader.context.make_initializer(kind, settings), reader.next_seed)
         if isinstance(first, FromFile) and 0 in shape:
             shape = first.complete(shape)
