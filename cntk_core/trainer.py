@@ -23,6 +23,7 @@ from cntk_core.model import Model
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.model_file import save_model
 from cntk_core.network.network import Network
+from cntk_core.network.node import Node
 from cntk_core.plan.arrays import take_arrays
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan, marked_assignments
@@ -137,7 +138,7 @@ class Trainer:
         self.model = Model(network, engine=engine, settings=settings, plugins=plugins)
         self._nodes = choose_nodes(network, criterion, evaluations)
         self._ranks = Alone() if parallel is None else parallel.ranks(self.model.plugins.registry)
-        sizes = MinibatchSizes(network, criterion=self._nodes[0], padded=padded)
+        sizes = MinibatchSizes(network, criterion=self._nodes[0], padded=padded, frames=self._frames)
         self._stepper = self._compile(network, before_update, sizes)
         self._sums = CriterionSums(self._stepper.program, self._nodes)
         self._shown: Mapping[str, Criterion] = {}
@@ -145,6 +146,14 @@ class Trainer:
         self._index = self._calls = 0
         self._has_begun = False
         self._evaluation: Program | None = None
+        self._counter: Program | None = None
+
+    def _frames(self, node: Node, minibatch: Minibatch) -> int:
+        """Return how many frames a node has on an axis that is computed, which needs what it depends on alone."""
+        if self._counter is None:
+            self._counter = self.model.engine.compile(make_plan(self.model.network, [node]), self.model.store)
+        self._counter.evaluate(minibatch)
+        return self._counter.layout(node.name).frames
 
     def _compile(
         self, network: Network, before_update: Sequence[Callable[..., object]], sizes: MinibatchSizes

@@ -4,9 +4,11 @@
 tier     how                               tests                                                        examples
 ======== ================================= ============================================================ ===========
 quick    ``make quick``, ``-m "not slow"`` none that are ``slow``; of ``sampled(n)`` a sample           15
-default  ``make test``                     those too; of ``thinned(n)`` a sample; none ``thorough``     30
+default  ``make test``                     those too; of both larger samples; none ``thorough``         30
 thorough ``make nightly``, ``--thorough``  all                                                          100
 ======== ================================= ============================================================ ===========
+
+Of a test that is ``sampled(n)`` the quick tier has one case in n, and the default one one in n // 2; all if n < 4.
 
 The last column is how many examples hypothesis tries of a property. Everything that decides about a tier is in this
 file; tests only have markers.
@@ -39,7 +41,8 @@ EXAMPLES = {Tier.QUICK: 15, Tier.DEFAULT: 30, Tier.THOROUGH: 100}
 MARKERS = (
     "slow: from the default tier on, mostly because it takes more than about two seconds",
     "thorough: in the thorough tier only, because others of its kind are run always",
-    "sampled(n): the quick tier has one in n of a test's cases, and every value of every parameter",
+    "sampled(n, later=n // 2, **by_test): the quick tier has one in n of a test's cases, the default one has one in "
+    "later, and both have every value of every parameter; by_test has numbers of single tests of a class",
     "thinned(n=None, **by_test): the quick and the default tier have one in n of a test's cases, and every value of "
     "every parameter; without a number only as many as that takes; by_test has numbers of single tests of a class",
 )
@@ -137,17 +140,29 @@ def arrange(items: Sequence[pytest.Item]) -> Arrangement:
     """Find the first tier of every test, by its markers and among the cases of the same test."""
     tiers = {item: _marked(item) for item in items}
     samples: list[Group] = []
-    for marker, last, later in (("thinned", Tier.DEFAULT, Tier.THOROUGH), ("sampled", Tier.QUICK, Tier.DEFAULT)):
+    for marker, last in (("thinned", Tier.DEFAULT), ("sampled", Tier.DEFAULT), ("sampled", Tier.QUICK)):
         groups: dict[str, list[pytest.Item]] = {}
         for item in items:
             if tiers[item] <= last and item.get_closest_marker(marker) is not None:
                 groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
         for test, members in groups.items():
-            group = _sample(test, members, marker)
+            one_in = _share(members[0], marker, last)
+            if one_in == 1:
+                continue
+            group = _sample(test, members, one_in)
             samples.append(group)
             for place in set(range(len(members))).difference(group.kept):
-                tiers[members[place]] = later
+                tiers[members[place]] = Tier(last + 1)
     return Arrangement(tiers, samples)
+
+
+def _share(item: pytest.Item, marker: str, tier: Tier) -> float | None:
+    """One in how many of a test's cases a tier has, of those that the tier after it has."""
+    one_in = _one_in(item, marker)
+    if marker == "thinned" or one_in is None:
+        return one_in
+    later = _value(item, marker, "later") or max(1, one_in // 2)
+    return later if tier == Tier.DEFAULT else one_in / later
 
 
 def _marked(item: pytest.Item) -> Tier:
@@ -156,8 +171,7 @@ def _marked(item: pytest.Item) -> Tier:
     return Tier.QUICK if item.get_closest_marker("slow") is None else Tier.DEFAULT
 
 
-def _sample(test: str, members: Sequence[pytest.Item], marker: str) -> Group:
-    one_in = _one_in(members[0], marker)
+def _sample(test: str, members: Sequence[pytest.Item], one_in: float | None) -> Group:
     cases = [_case(item) for item in members]
     count = math.ceil(len(members) / one_in) if one_in else 0
     # Cases that are alike are chosen by their names: which one it is does not change with those that are added.
@@ -168,8 +182,15 @@ def _sample(test: str, members: Sequence[pytest.Item], marker: str) -> Group:
 def _one_in(item: pytest.Item, marker: str) -> int | None:
     mark = item.get_closest_marker(marker)
     assert mark is not None
-    one_in: int | None = mark.args[0] if mark.args else None
-    found: int | None = mark.kwargs.get(item.name.partition("[")[0], one_in)
+    of_all: int | None = mark.args[0] if mark.args else None
+    own = _value(item, marker, item.name.partition("[")[0])
+    return of_all if own is None else own
+
+
+def _value(item: pytest.Item, marker: str, name: str) -> int | None:
+    mark = item.get_closest_marker(marker)
+    assert mark is not None
+    found: int | None = mark.kwargs.get(name)
     return found
 
 

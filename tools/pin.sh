@@ -29,7 +29,8 @@ resolve() {
     # What the workspace's wheels need of each other is in the list itself, so nothing is looked for elsewhere.
     extras_without "$2" |
         "${UV:-uv}" pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --upgrade \
-            --no-header --no-annotate --group pyproject.toml:dev --group pyproject.toml:hooks - |
+            --no-header --no-annotate --group pyproject.toml:dev --group pyproject.toml:hooks \
+            --group pyproject.toml:notebooks - |
         grep -v '^-e ' > "$new.$1"
 }
 

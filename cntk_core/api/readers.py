@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cntk_core.contract.reader import CACHE_BYTES
 from cntk_core.ops.language.layouts import slot_layout
+from cntk_kit_readers import lattice_rows
 from cntk_kit_readers.chunked import ChunkedReader
 from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
 from cntk_kit_readers.decimals import (
@@ -84,6 +85,7 @@ __all__ = [
     "decimals_file",
     "fill_odd",
     "in_precision",
+    "lattice_rows",
     "line_too_long",
     "note_odd",
     "read_digits",

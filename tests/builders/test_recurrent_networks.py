@@ -243,6 +243,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS]
 )
+@pytest.mark.thinned(2)
 def test_interpreted(name: str) -> None:
     agree(NETWORKS[name], *INTERPRETED, classes="class" in name)
 

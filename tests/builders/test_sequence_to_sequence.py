@@ -111,6 +111,7 @@ def test_gradients_are_differences(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-9), ("float", 2e-4)])
 @pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.thinned(2)
 def test_gradients_are_those_of_the_reference(name: str, precision: str, tolerance: float) -> None:
     """On minibatches of different shapes one after the other."""
     context, config, network = build(INPUTS + NETWORKS[name] + CE, f"precision = {precision}", "numCPUThreads = 1")

@@ -101,7 +101,7 @@ def test_the_numbers_of_parameters_are_those_of_the_page(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float", "double"])
-@pytest.mark.sampled(2)
+@pytest.mark.thinned(2)
 def test_recurrent_training_is_the_same_bit_for_bit(precision: str, sentences: None) -> None:
     assert main(["configFile=r.cntk", f"precision={precision}"]) == 0
     for stage in STAGES:

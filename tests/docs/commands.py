@@ -1,13 +1,16 @@
 """The commands of a page, as they stand.
 
 ``cntk`` runs in this process, which saves its start; ``python``, ``pytest`` and ``mpiexec`` are run as they are. So are
-the ranks of ``cntk train RECIPE -n 2``, but on pages that are not about processes. What ``make`` would do is looked up.
+the ranks of the first ``cntk train RECIPE -n 2`` of a page, but on pages that are not about processes; further ones of
+a page are threads, unless it is the thorough tier. What is only measured longer, or reckoned with more numbers, gets an
+option that makes it quick there. What ``make`` would do is looked up.
 ``pip install`` fetches nothing: the wheels that it names have to be those of the repository, with the extras that they
 have, or known others; a project that a page made is installed for the page alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import doctest
 import io
@@ -18,9 +21,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import attrs
 from packaging.requirements import Requirement
 
 from cntk_core.contract.parallel import Communicator
@@ -35,6 +40,9 @@ OTHER_WHEELS = ("cupy-cuda12x", "pytest", "tensorboard")
 _PROGRAMS = {"python": [sys.executable], "pytest": [sys.executable, "-m", "pytest", "-q"]}
 _LIMIT = 300
 
+QUICKER = {"bench": ("--seconds", "0"), "simulate": ("--turns", "1", "--values", "100000")}
+"""What commands are given besides, so that they measure less and reckon with less; not in the thorough tier."""
+
 
 class CommandError(Exception):
     """A command failed, or printed something else than the page shows."""
@@ -47,11 +55,13 @@ class Shell:
         root: the repository.
         folder: where it begins.
         processes: whether the ranks of a training are processes, as for a reader, and not threads.
+        thorough: all trainings of several ranks start processes then, not the first alone, and nothing is made quicker.
     """
 
-    def __init__(self, root: Path, folder: Path, *, processes: bool = True) -> None:
+    def __init__(self, root: Path, folder: Path, *, processes: bool = True, thorough: bool = False) -> None:
         self.root = root
         self.processes = processes
+        self.thorough = thorough
         self.here = folder
         self.packages: Path | None = None
 
@@ -114,10 +124,12 @@ class Shell:
         output = io.StringIO()
         with contextlib.chdir(self.here), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
-                if not self.processes and arguments[:1] == ["train"] and arguments[2:-1] == ["-n"]:
-                    train_on_threads([f"configFile={arguments[1]}"], int(arguments[-1]))
+                ranks = _Ranks.asked_for(arguments)
+                if ranks is not None and not self.processes:
+                    train_on_threads(ranks.recipe, ranks.count, ranks.plugin_files)
                     return 0, output.getvalue()
-                status = main(arguments)
+                self.processes &= ranks is None or self.thorough
+                status = main([*arguments, *(() if self.thorough else QUICKER.get(arguments[0], ()))])
             except SystemExit as end:  # argparse: the words are wrong, or --help
                 status = int(end.code or 0)
         return status, output.getvalue()
@@ -160,7 +172,29 @@ class Shell:
             raise CommandError(f"{wanted.name} has no extra {', '.join(sorted(unknown))}")
 
 
-def train_on_threads(arguments: list[str], ranks: int) -> None:
+@attrs.frozen
+class _Ranks:
+    """What ``cntk train RECIPE [key=value ...] -n COUNT [--plugin FILE]`` asks for."""
+
+    recipe: list[str]
+    count: int
+    plugin_files: list[str]
+
+    @classmethod
+    def asked_for(cls, arguments: list[str]) -> _Ranks | None:
+        """None if these are other words, or more."""
+        if arguments[:1] != ["train"] or "-n" not in arguments:
+            return None
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        parser.add_argument("recipe")
+        parser.add_argument("keys", nargs="*")
+        parser.add_argument("-n", type=int)
+        parser.add_argument("--plugin", action="append", default=[])
+        found, others = parser.parse_known_intermixed_args(arguments[1:])
+        return None if others else cls([f"configFile={found.recipe}", *found.keys], found.n, found.plugin)
+
+
+def train_on_threads(arguments: list[str], ranks: int, plugin_files: Sequence[str] = ()) -> None:
     """Train what a recipe says on ranks of this process, which starts none.
 
     Raises:
@@ -168,7 +202,7 @@ def train_on_threads(arguments: list[str], ranks: int) -> None:
     """
 
     def work(communicator: Communicator) -> None:
-        run_recipe(arguments, Log(), only="train", communicator=communicator)
+        run_recipe(arguments, Log(), only="train", plugin_files=plugin_files, communicator=communicator)
 
     VirtualRanks(ranks, deadline=600).run(work)
 

@@ -66,17 +66,18 @@ class Page:
         path: the page.
         root: the repository.
         folder: where files are written and commands run; it may have files that the page assumes.
+        thorough: commands are run as they stand; otherwise some are made quicker, see ``commands``.
 
     Raises:
         PageError: a block has no language, or no reason why it is not run.
     """
 
-    def __init__(self, path: Path, root: Path, folder: Path) -> None:
+    def __init__(self, path: Path, root: Path, folder: Path, *, thorough: bool = False) -> None:
         self.path = path
         self.title = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
         self.root = root
         self.folder = folder
-        self.shell = Shell(root, folder, processes=self.title not in ON_THREADS)
+        self.shell = Shell(root, folder, processes=self.title not in ON_THREADS, thorough=thorough)
         self._written: list[str] = []
         self._texts: list[str] = []
         self._python = PythonEvaluator(["annotations"])

@@ -36,7 +36,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in PAGES])
-def test_page(name: str, folder: Path) -> None:
+def test_page(name: str, folder: Path, thorough: bool) -> None:
     if name in DATA:
         DATA[name](folder)
-    Page(ROOT / name, ROOT, folder).follow()
+    Page(ROOT / name, ROOT, folder, thorough=thorough).follow()

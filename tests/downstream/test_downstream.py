@@ -196,13 +196,13 @@ def own_tests(python: str, environment: dict[str, str], folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.thorough  # they are run below, too
 @pytest.mark.slow
 def test_their_own_tests(site: Path, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     own_tests(sys.executable, {**os.environ, "PYTHONPATH": str(site)}, tmp_path / "tests")
 
 
+@pytest.mark.thorough  # generated wheels have such an environment in kits/recipes/tests/authoring/test_scaffold.py
 @pytest.mark.slow
 def test_in_an_environment_of_their_own(tmp_path: Path) -> None:
     """Wheels are built and installed, ours too; libraries of others are those of this environment."""

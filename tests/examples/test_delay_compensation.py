@@ -20,7 +20,6 @@ def results() -> dict[str, list[dict[str, list[float]]]]:
     return {name: [result(3.0, 8.0), result(5.0, 8.0)] for name in names}
 
 
-@pytest.mark.thorough  # four workers are tried below
 @pytest.mark.slow
 def test_the_table_and_the_figure(example, script, results) -> None:
     pytest.importorskip("matplotlib")
@@ -35,6 +34,7 @@ def test_the_table_and_the_figure(example, script, results) -> None:
     assert len(drawn) > 10_000
 
 
+@pytest.mark.thorough  # plugins/parallel/asgd compensates delays in tests of its own
 @pytest.mark.slow
 def test_four_workers_take_a_quarter_of_the_time_and_do_the_same_again(example, script) -> None:
     train = script(example("delay_compensation") / "figure.py")["train"]

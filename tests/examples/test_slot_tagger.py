@@ -53,15 +53,9 @@ def test_a_few_minibatches_help(
     assert last < 0.6 * first
 
 
+@pytest.mark.thorough  # a few minibatches help, above
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "train",
-    [
-        "Train",
-        pytest.param("TrainNDL", marks=pytest.mark.thorough),
-        pytest.param("TrainBoth", marks=pytest.mark.thorough),
-    ],
-)
+@pytest.mark.parametrize("train", ["Train", "TrainNDL", "TrainBoth"])
 def test_the_tagger_finds_nearly_all_slots(
     train: str, example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

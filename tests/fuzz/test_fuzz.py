@@ -37,14 +37,14 @@ def fuzz(*arguments: str) -> str:
 
 @pytest.mark.slow
 def test_made_inputs() -> None:
-    told = fuzz(*PARSERS, "--inputs", "60")
+    told = fuzz(*PARSERS, "--inputs", "30")
     for name in PARSERS:
-        assert f"{name}: 60 inputs in" in told
+        assert f"{name}: 30 inputs in" in told
 
 
 @pytest.mark.slow
 def test_most_networks_are_trained(thorough: bool) -> None:
-    drawn = 40 if thorough else 8
+    drawn = 40 if thorough else 4
     told = fuzz("networks", "--inputs", str(50 * drawn))
     trained = int(told.partition(f" of {drawn} trained")[0].split()[-1])
     assert trained >= 0.6 * drawn

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,6 +24,18 @@ def read_toml(path: Path) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def load_tool() -> Callable[[str], ModuleType]:
+    """Imports a program of ``tools/``, once for all tests: they have the same classes in whatever order they run."""
+
+    def load(name: str) -> ModuleType:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(ROOT / "tools"))
+            return importlib.import_module(name)
+
+    return load
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ def test_named_make_targets_exist(root: Path, page: str) -> None:
 
 def test_ci_runs_existing_targets(root: Path) -> None:
     script = (root / ".ci/run").read_text(encoding="utf-8")
-    listed = re.search(r"for target in ([a-z ]+);", script)
+    listed = re.search(r"targets=\(([a-z ]+)\)", script)
     assert listed is not None
     assert {"lint", "types", "imports", "docs"} <= set(listed[1].split()) <= make_targets(root)
 

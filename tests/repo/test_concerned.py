@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -64,14 +63,8 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def tool(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("concerned", root / "tools/concerned.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def tool(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+    return load_tool("concerned")
 
 
 @pytest.fixture

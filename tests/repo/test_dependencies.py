@@ -28,7 +28,8 @@ KITS = {f"cntk_kit_{kind}" for kind in ("builders", "engines", "parallel", "read
 
 BROUGHT_BY_OTHERS = {
     "cntk_core": KITS,  # each by its door alone
-    "cntk_tool_curves": {"IPython"},  # imported where a notebook runs, which has it
+    "cntk_fit": {"IPython"},  # imported where a notebook runs, which has it
+    "cntk_tool_curves": {"IPython"},  # the same
     "cntk_kit_engines": {"llvmlite", "numba"},  # where a plugin calls it that compiles
     "cntk_engine_cuda": {"cuda"},  # with CuPy's extra `ctk`, and imported only where it is
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,17 +11,8 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def tools(root: Path) -> dict[str, ModuleType]:
-    found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(root / "tools"))
-        for name in ("concerned", "faults", "mutants"):
-            spec = importlib.util.spec_from_file_location(name, root / f"tools/{name}.py")
-            assert spec is not None
-            assert spec.loader is not None
-            found[name] = sys.modules[name] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(found[name])
-    return found
+def tools(load_tool: Callable[[str], ModuleType]) -> dict[str, ModuleType]:
+    return {name: load_tool(name) for name in ("concerned", "faults", "mutants")}
 
 
 def faults(tools: dict[str, ModuleType], text: str) -> list[tuple[str, str, str]]:
@@ -106,6 +96,7 @@ FILES = {
 }
 
 
+@pytest.mark.thorough  # each fault starts pytest; what is drawn, and which tests it meets, the others see
 @pytest.mark.slow
 def test_faults_meet_the_tests_of_their_room(
     tools: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

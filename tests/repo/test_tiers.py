@@ -87,6 +87,14 @@ def test_plain(): pass
 @pytest.mark.parametrize("a", range(4))
 def test_sampled(a, b): pass
 
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("a", range(9))
+def test_sampled_in_three(a): pass
+
+@pytest.mark.sampled(6, later=1)
+@pytest.mark.parametrize("a", range(12))
+def test_all_later(a): pass
+
 @pytest.mark.thinned
 @pytest.mark.parametrize("b", range(2))
 @pytest.mark.parametrize("a", range(4))
@@ -113,9 +121,11 @@ def test_tiers_of_a_suite(pytester: pytest.Pytester) -> None:
         "test_slow": [0, 1, 0],
         "test_thorough": [0, 0, 1],
         "test_plain": [1, 0, 0],
-        "test_sampled": [4, 12, 0],
+        "test_sampled": [4, 4, 8],
+        "test_sampled_in_three": [3, 6, 0],
+        "test_all_later": [2, 10, 0],
         "test_thinned": [4, 0, 4],
         "test_few": [2, 0, 6],
         "test_all": [3, 0, 0],
     }
-    assert [len(group.kept) for group in arrangement.samples] == [4, 2, 3, 4]
+    assert [len(group.kept) for group in arrangement.samples] == [4, 2, 8, 4, 3, 2]

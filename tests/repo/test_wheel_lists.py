@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,14 +91,8 @@ KIT = project("cntk-kit-readers", "for authors of readers")
 
 
 @pytest.fixture(scope="module")
-def tool(root: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("wheels", root / "tools/wheels.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def tool(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+    return load_tool("wheels")
 
 
 def write(root: Path, files: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cntk_builder_python import Dense, Graph, sequence, squared_error
 from cntk_engine_cpu import CpuEngine
 
 from cntk_core.errors import CntkError, DataError, TrainingError
@@ -188,3 +189,24 @@ def test_a_network_without_evaluations_and_other_criteria():
     assert isinstance(network["features"], Input)
     with pytest.raises(CntkError, match=r"^the network has no node 'cee'; did you mean 'ce'"):
         Trainer(network, "cee", LearnerSettings("sgd", 0.01))
+
+
+@pytest.mark.parametrize("engine", [ReferenceEngine, CpuEngine])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_samples_on_an_axis_that_is_computed(engine, parts):
+    graph = Graph()
+    x = graph.input("x", 2)
+    kept = sequence.slice(x, 1, 0)
+    loss = graph.criterion(squared_error(Dense(2)(kept), kept), "loss")
+    made = Trainer(graph.finish(), loss, LearnerSettings("sgd", rate=0.1, mean=True), engine=engine(), parts=parts)
+    rng = np.random.default_rng(0)
+    for lengths in ([4, 2, 6], [3, 2], [5, 5, 5]):
+        data = {"x": [rng.normal(size=(length, 2)).astype(np.float32) for length in lengths]}
+        before = made.test_minibatch(data)["loss"]
+        result = made.train_minibatch(data)
+        assert result.samples == before.samples == sum(lengths) - len(lengths)
+        assert result.updated
+        total = made.read_totals()["loss"]
+        assert total.samples == before.samples
+        assert total.average == pytest.approx(before.average, rel=1e-6)
+    assert made.test_minibatch(data)["loss"].average < before.average

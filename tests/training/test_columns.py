@@ -86,14 +86,6 @@ def test_columns_go_by_the_widest_feature():
     assert sizes.columns(minibatch(X=[6, 1], y=[1, 1], l=[9, 9])) == 12
 
 
-def test_rows_are_the_sequences_side_by_side():
-    sizes = MinibatchSizes(network(("x", "feature", ""), ("y", "feature", "b"), ("l", "label", "c")))
-    assert sizes.rows(minibatch(x=[2, 2], y=[5, 3], l=[9, 9, 9])) == 2
-    assert sizes.rows(minibatch(x=[9, 3, 4, 2], y=[1])) == 2  # the short ones fill one row
-    assert sizes.rows(minibatch(x=[11])) == 1
-    assert sizes.rows(minibatch(l=[2, 2])) == 1
-
-
 def test_samples_are_the_frames_of_the_default_axis():
     sizes = MinibatchSizes(network(("x", "feature", "b"), ("l", "label", "")))
     assert sizes.samples(minibatch(x=[7, 7], l=[2, 3])) == 5

@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
 @pytest.mark.parametrize(
     "recipe",
     [
-        pytest.param(name, marks=[pytest.mark.thorough] if name in ("sizes", "interval") else [])
+        pytest.param(name, marks=[pytest.mark.thorough] if name not in ("after", "inside") else [])
         for name in CRASH_EPOCHS
     ],
 )

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Lin
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("way", "strategy", "fault"), [*CASES, *(pytest.param(*case, marks=pytest.mark.thorough) for case in MORE)]
+    ("way", "strategy", "fault"), [pytest.param(*case, marks=pytest.mark.thorough) for case in (*CASES, *MORE)]
 )
 def test_faults(way, strategy, fault):
     if way == "mpi":

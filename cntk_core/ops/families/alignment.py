@@ -8,15 +8,15 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.errors import ShapeError
 from cntk_core.ops.families.criteria import infer_criterion
 from cntk_core.ops.families.ctc import Rows, align_paths, phone_path, sequences_of
+from cntk_core.ops.families.lattice_free import LATTICE_FREE_MMI
 from cntk_core.ops.families.reshaping import ints
+from cntk_core.ops.families.sequence_training import SEQUENCE_WITH_SOFTMAX
 from cntk_core.ops.families.softmax import log_softmax
-from cntk_core.ops.language.define import declare_op, define_op, first_shape, guess_first
+from cntk_core.ops.language.define import define_op, first_shape, guess_first
 from cntk_core.ops.language.framing import samples, scalar
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.shapes import Shape, elements, show
 from cntk_core.ops.language.traits import BY_ROWS
 
 
@@ -155,21 +155,4 @@ def FORWARD_BACKWARD(
     return scalar(xp, -total, scores)
 
 
-def _infer_lattice(shapes: Sequence[Shape], attributes: Any) -> Shape:
-    if len({elements(shape) for shape in shapes}) != 1:
-        raise ShapeError(f"the inputs {', '.join(show(shape) for shape in shapes)} must have the same size")
-    return (1,)
-
-
-SEQUENCE_WITH_SOFTMAX = declare_op(
-    "SequenceWithSoftmax",
-    "Sequence training over lattices (MMI, sMBR); inputs: labels, scores, scaled log likelihoods.",
-    inputs=3,
-    infer=_infer_lattice,
-    reduces_frames=True,
-    role="criterion",
-    differentiable=(False, True, False),
-    aliases={"ndl": ("SEWithSM",)},
-)
-
-OPS = (EDIT_DISTANCE_ERROR, LABELS_TO_GRAPH, FORWARD_BACKWARD, SEQUENCE_WITH_SOFTMAX)
+OPS = (EDIT_DISTANCE_ERROR, LABELS_TO_GRAPH, FORWARD_BACKWARD, SEQUENCE_WITH_SOFTMAX, LATTICE_FREE_MMI)

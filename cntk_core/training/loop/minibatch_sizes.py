@@ -34,6 +34,7 @@ class MinibatchSizes:
         say: gets a line if nothing will be counted.
         criterion: what is minimised, where it is its samples that count and not those of the default dynamic axis.
         padded: columns are those of CNTK's matrix; otherwise gaps do not count, and columns are samples.
+        frames: ``(node, minibatch) -> how many frames the node has``, for a criterion whose axis no input has.
     """
 
     def __init__(
@@ -43,10 +44,14 @@ class MinibatchSizes:
         *,
         criterion: Node | None = None,
         padded: bool = True,
+        frames: Callable[[Node, Minibatch], int] | None = None,
     ) -> None:
-        self._padded = padded
+        self._padded, self._frames = padded, frames
         axes = {node.axis for node in network.inputs if node.framed}
         axis = (BATCH if "" not in axes and BATCH in axes else "") if criterion is None else _axis_of(criterion)
+        nodes = [] if criterion is None or axis in axes else network.order([criterion])
+        self._computed = next((node for node in nodes if node.framed and node.axis == axis), None)
+        self._found: WeakKeyDictionary[Minibatch, int] = WeakKeyDictionary()
         self._features = {node.name.lower() for node in network.roots["feature"]}
         self._counted = {node.name.lower() for node in network.inputs if node.framed and node.axis == axis}
         self._counts = bool(self._counted) or not network.inputs
@@ -65,17 +70,16 @@ class MinibatchSizes:
         found = {id(data.layout): columns(data.layout) for data in _streams(minibatch, self._features)}
         return max(found.values(), default=minibatch.samples)
 
-    def rows(self, minibatch: Minibatch) -> int:
-        """Return how many sequences lie side by side in CNTK's matrix, end to end in a row where they fit."""
-        found = {id(data.layout): data.layout for data in _streams(minibatch, self._features)}
-        return max((columns(layout) // max(layout.steps, 1) for layout in found.values()), default=1)
-
     def samples(self, minibatch: Minibatch) -> int:
         """Return how many samples the criteria count: the frames on the default dynamic axis, or the criterion's.
 
         Where no input has that axis, these are inputs without sequences; if there are none either, CNTK counts nothing,
         and so do we.
         """
+        if self._computed is not None and self._frames is not None:
+            if minibatch not in self._found:
+                self._found[minibatch] = self._frames(self._computed, minibatch)
+            return self._found[minibatch]
         if not self._counts:
             return 0
         rows = (data.data.shape[0] for data in _streams(minibatch, self._counted))

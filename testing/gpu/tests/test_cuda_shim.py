@@ -115,6 +115,7 @@ def program():
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.slow
+@pytest.mark.thinned
 def test_rows_are_summed(program, order, dtype):
     values = np.random.default_rng(1).integers(-50, 50, (3, 1000)).astype(dtype)
     sums = np.zeros(3, dtype)

@@ -128,13 +128,19 @@ def test_that_is_not_asked_for(): raise AssertionError
 @pytest.mark.parametrize(
     ("name", "code", "outcome"),
     [
-        ("Even", 0, "keeps its contract (its class and ScheduleContract of its own tests)"),
+        pytest.param(
+            "Even",
+            0,
+            "keeps its contract (its class and ScheduleContract of its own tests)",
+            marks=pytest.mark.thorough,  # that of a learner does, below
+        ),
         ("Odd", 1, "does not keep its contract (its class and ScheduleContract of its own tests)"),
-        (
+        pytest.param(
             "Alone",
             0,
             "passes the tests of its class; its ScheduleContract was not run: no class of {} gives it this plugin: "
             "write test_mine.py beside it, with a class of ScheduleContract (docs/testing-plugins.md)",
+            marks=pytest.mark.thorough,  # without any tests it says nearly the same, above
         ),
     ],
 )
@@ -171,8 +177,13 @@ def wrong(m, a, x): return 0.5 * x
     ("name", "code", "outcome"),
     [
         ("Good", 0, "learner 'Good' from {} keeps its contract (its class and LearnerContract)"),
-        ("Alone", 1, "learner 'Alone' from {} does not keep its contract (its class and LearnerContract)"),
-        ("Half", 0, "ops 'Half' from {} keeps its contract (OpContract)"),
+        pytest.param(
+            "Alone",
+            1,
+            "learner 'Alone' from {} does not keep its contract (its class and LearnerContract)",
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param("Half", 0, "ops 'Half' from {} keeps its contract (OpContract)", marks=pytest.mark.thorough),
         ("op:Wrong", 1, "ops 'Wrong' from {} does not keep its contract (OpContract)"),
     ],
 )

@@ -176,6 +176,10 @@ def test_the_recipe_of_its_readme_keeps_the_contract(kind, tmp_path, monkeypatch
             getattr(suites[0](), test)(tmp_path / test)
 
 
+FEW = ["action", "op", "parallelizer", "reader", "schedule", "verb", "writer"]
+"""Kinds that the default tier tries in one environment; the contract of every kind's recipe is kept without an
+installation, above."""
+
 TOGETHER = [kind for kind in TEMPLATES if kind != "hook"]
 """Kinds that can be tried in one environment. A hook takes part in every run that it finds; by default its recipe is
 run without an installation, above, and the downstream wheels have a hook in an environment of their own."""
@@ -216,7 +220,8 @@ for place in range(1, len(sys.argv), 2):
 @pytest.mark.parametrize(
     "kinds",
     [
-        pytest.param(TOGETHER, id="together"),
+        pytest.param(FEW, id="a few together"),
+        pytest.param(TOGETHER, id="together", marks=pytest.mark.thorough),
         *(pytest.param([kind], id=f"{kind} alone", marks=pytest.mark.thorough) for kind in TEMPLATES),
     ],
 )

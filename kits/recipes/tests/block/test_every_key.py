@@ -66,6 +66,7 @@ ADJUST = {
     "minibatchSearchCriterionErrorMargin": "2",
     "numPrevLearnRates": "3",
     "numBestSearchEpoch": "2",
+    "betterThanUnchanged": "true",
     "loadBestModel": "false",
     "UseCVSetControlLRIfCVExists": "false",
     "UseEvalCriterionControlLR": "true",

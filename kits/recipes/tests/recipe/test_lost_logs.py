@@ -59,7 +59,12 @@ def test_a_log_that_is_full_when_it_is_closed(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "streams", ["<&- >&- 2>&-", pytest.param("2>/dev/full", marks=needs_full), "2>&1 | head -1; exit ${PIPESTATUS[0]}"]
+    "streams",
+    [
+        "<&- >&- 2>&-",
+        pytest.param("2>/dev/full", marks=[needs_full, pytest.mark.thorough]),
+        pytest.param("2>&1 | head -1; exit ${PIPESTATUS[0]}", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_console_that_is_not_there(recipe, streams):
     done = subprocess.run(["bash", "-c", f"{TRAIN} {streams}"], check=False, timeout=120)

@@ -100,7 +100,7 @@ def assert_same(found, expected):
 @pytest.mark.usefixtures("usable")
 def test_processes_and_threads_give_the_same(tmp_path, monkeypatch):
     prepare(tmp_path)
-    done = train(tmp_path, 3)
+    done = train(tmp_path, 2)
     assert done.returncode == 0, done.stderr
     assert done.stderr.rstrip().endswith("COMPLETED.")
     found = arrays(tmp_path)
@@ -110,7 +110,7 @@ def test_processes_and_threads_give_the_same(tmp_path, monkeypatch):
         with closing(Log(quiet=True)) as log:
             run_recipe(["configFile=r.cntk", "Train=[modelPath=threads/net.dnn]"], log, communicator=communicator)
 
-    VirtualRanks(3, deadline=120.0).run(work)
+    VirtualRanks(2, deadline=120.0).run(work)
     assert_same(found, arrays("threads"))
 
 
@@ -146,14 +146,15 @@ def cntk_minibatch_end(job, result):
 @pytest.mark.parametrize(
     ("number", "all_at_once"),
     [
-        pytest.param(signal.SIGTERM, False, marks=pytest.mark.thorough),
-        pytest.param(signal.SIGTERM, True, marks=pytest.mark.thorough),
-        pytest.param(signal.SIGUSR1, False, marks=pytest.mark.thorough),
+        (signal.SIGTERM, False),
+        (signal.SIGTERM, True),
+        (signal.SIGUSR1, False),
         (signal.SIGUSR1, True),
-        pytest.param(signal.SIGHUP, False, marks=pytest.mark.thorough),
-        pytest.param(signal.SIGHUP, True, marks=pytest.mark.thorough),
+        (signal.SIGHUP, False),
+        (signal.SIGHUP, True),
     ],
 )
+@pytest.mark.thorough  # tests/training/test_stopping.py tells ranks on threads to end, and a process
 def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, through, number, all_at_once):
     """As Slurm does it: one signal to all processes of a job, the launchers of which pass it on as well."""
     prepare(tmp_path)

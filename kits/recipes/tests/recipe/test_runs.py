@@ -178,6 +178,7 @@ class TestVerbs:
             row = rf"^engine +cpu +cntk-engine-cpu +\S+ +{state}$"
             assert re.search(row, capsys.readouterr().out, re.MULTILINE)
 
+    @pytest.mark.thorough  # docs/plugins.md checks a learner in tests/docs
     @pytest.mark.slow
     def test_plugins_check(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plugins", "check", "reader:CNTKTextFormatReader"]) == 0

@@ -280,7 +280,7 @@ def described(node: Node, seen: dict[Node, int]) -> Any:
 
 
 @pytest.mark.parametrize(("file", "name"), EACH)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_a_macro_is_the_network_written_out(recipe, file: str, name: str) -> None:
     call, lines = CASES[file][name]
     macro = built(recipe, f"m={call}\nEvalNodes=(m)", file)

@@ -14,7 +14,7 @@ from cntk_builder_python import (
     sigmoid,
 )
 
-from cntk_core.api import BuildError, ShapeError
+from cntk_core.api import BuildError, Model, ShapeError, elementwise_op
 
 
 def digits(graph: Graph, hidden: int = 16) -> None:
@@ -98,6 +98,18 @@ def test_unknown_operations_and_attributes():
     with pytest.raises(BuildError) as error:
         graph.apply("Sigmoidal", x)
     assert error.value.message == "there is no operation 'Sigmoidal'"
+    assert error.value.hint == "An op of the program's own is given itself: graph.apply(my_op, x)."
     with pytest.raises(BuildError) as error:
         graph.apply("Sigmoid", x, slope=2)
     assert error.value.message == "Sigmoid has no attribute 'slope'"
+
+
+def test_an_op_of_the_program_is_applied_itself() -> None:
+    @elementwise_op("Twice", gradient=lambda m, attributes, g, y, x: g * 2)
+    def twice(m, attributes, x):
+        return 2 * x
+
+    graph = Graph()
+    graph.output(graph.apply(twice, graph.input("x", 2), name="y"))
+    found = Model(graph.finish()).evaluate({"x": [[1.0, 2.0]]})
+    assert found["y"].tolist() == [[2.0, 4.0]]

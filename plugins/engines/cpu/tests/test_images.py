@@ -203,7 +203,7 @@ def test_legacy_images(backend):
     assert_same_gradients(plan, backend, minibatch(net.rng, 4, streams))
 
 
-@pytest.mark.parametrize("backend", [FAST, "compiled+blas"])
+@pytest.mark.parametrize("backend", [pytest.param(FAST, marks=pytest.mark.thorough), "compiled+blas"])
 @pytest.mark.slow
 def test_residual_network_over_minibatches_of_different_size(backend):
     net, criterion, _, streams = residual_network()

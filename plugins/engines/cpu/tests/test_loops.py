@@ -39,6 +39,7 @@ def test_compiled(name):
 
 @pytest.mark.slow
 @pytest.mark.thinned
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("backend", "dtype"), [("compiled+onednn", np.float32), ("compiled+blas", np.float64)])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_all_compiled(name, backend, dtype):

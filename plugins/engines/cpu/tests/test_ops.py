@@ -82,6 +82,7 @@ def test_op(name, example):
 
 @pytest.mark.slow  # every case compiles kernels of its own
 @pytest.mark.thinned
+@pytest.mark.sampled(4)
 @CASES
 def test_op_compiled(name, example):
     framed = next(iter(example.mixes()))

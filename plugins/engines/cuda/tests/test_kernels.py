@@ -43,6 +43,7 @@ def files():
 )
 @pytest.mark.parametrize("name", sorted(files()))
 @pytest.mark.thinned
+@pytest.mark.sampled(4)
 def test_written_kernels_compile(name, architecture, precision):
     compile_cuda(f"{prelude()}\n{files()[name]}", architecture, ("--std=c++14", *PRECISIONS[precision]))
 
@@ -63,6 +64,7 @@ def generated(standin):
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.thinned(2)
 def test_generated_kernels_compile(generated, precision):
     assert len(generated) > 10
     named = [re.sub(r"\bkernel\(", f"kernel{number}(", text) for number, text in enumerate(generated)]
@@ -176,6 +178,7 @@ class TestRaces:
         np.testing.assert_array_equal(errors, labels.argmax(axis=1) != scores.argmax(axis=1))
 
     @pytest.mark.parametrize("block", [(8, 32), (1, 64), (64, 1)])
+    @pytest.mark.thinned(3)
     def test_sums_in_parts(self, block):
         frames, width, splits = 100, 13, 2
         values = np.random.default_rng(3).normal(size=(frames, width))

@@ -40,6 +40,16 @@ def _train(folder: str, **environment: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+def test_functions_come_from_the_disk(tmp_path):
+    first, again = (_train("auto", XDG_CACHE_HOME=str(tmp_path)) for _ in range(2))
+    assert (first["hits"], first["functions"]) == (0, 1)
+    assert again["hits"] >= first["functions"]
+    assert first["values"] == again["values"]
+    assert first["said"] == again["said"] == ""
+
+
+@pytest.mark.thorough  # the folder is the one of compiled kernels, which are damaged in all of these ways
+@pytest.mark.slow
 def test_functions_come_from_the_disk_unless_they_are_damaged(tmp_path):
     """A flipped bit, half a file, none at all: each is said once, and the next run has all of them again."""
     first = _train("auto", XDG_CACHE_HOME=str(tmp_path))

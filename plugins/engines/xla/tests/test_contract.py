@@ -9,7 +9,7 @@ from cntk_testing import EngineContract, PackagingContract
 
 
 @pytest.mark.thinned
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(20, test_op=8, test_sequences=6)
 class TestXlaEngine(EngineContract):
     """Each size of padding is compiled; so there is one, which some minibatches fill and others do not."""
 

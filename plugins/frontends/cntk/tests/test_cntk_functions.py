@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -185,6 +186,18 @@ class _Squared(C.ops.functions.UserFunction):
 
     def backward(self, state: object, root_gradients: object) -> object:
         return 2 * state * root_gradients
+
+
+def test_a_notebook_draws_a_function() -> None:
+    x = C.input_variable(4, name="x")
+    z = Sequential([Dense(3, name="hidden"), Dense(2, name="scores")])(x)
+    texts = re.findall(">([^<>]+)</text>", z._repr_svg_())
+    assert texts[:8] == [
+        *("x", "InputValue [4 x *]", "hidden", "Dense [3 x *]"),
+        *("hidden.W [3 x 4]", "hidden.b [3]", "scores", "Dense [2 x *]"),
+    ]
+    assert z.eval({x: [[0.0] * 4]}).shape == (1, 2)  # a picture leaves it as it was
+    assert Dense(3)._repr_svg_() is None  # what it is applied to is not known yet
 
 
 def test_user_functions() -> None:

@@ -1,10 +1,12 @@
 """Fitting: the loop is the trainer's, and everything about it can be relied on."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cntk_fit import Callback, EarlyStopping, Estimator, History
+from cntk_fit.progress import NotebookBar
 from cntk_fit.stopping import Watch
 from fit_problems import CLASSES, SENTENCES, TAGS, X, Y, perceptron, same, tagger, values
 
@@ -233,6 +235,33 @@ def test_a_bar_is_shown_where_it_is_asked_for(capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "epoch 2/2 ce = " in shown.err
+
+
+def test_a_bar_in_a_notebook_needs_no_widgets(monkeypatch):
+    pages = []
+    handle = SimpleNamespace(update=lambda page: pages.append(page.data))
+    monkeypatch.setattr("IPython.display.display", lambda page, display_id: handle)
+    bar = NotebookBar(clock=iter([10.0, 10.1, 10.3, 10.3]).__next__)
+    bar.begin("epoch 1/2 a < b", 4, 0)
+    bar.advance(1)
+    bar.advance(2)
+    assert pages == [
+        '<div>epoch 1/2 a &lt; b <progress max="4" value="0"></progress> 0/4</div>',
+        '<div>epoch 1/2 a &lt; b <progress max="4" value="2"></progress> 2/4</div>',
+    ]
+    bar.close()
+    assert pages[-1] == ""
+
+
+def test_a_notebook_has_its_own_bar(monkeypatch):
+    pages = []
+    handle = SimpleNamespace(update=lambda page: pages.append(page.data))
+    monkeypatch.setattr("IPython.display.display", lambda page, display_id: handle)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    Estimator(perceptron()).fit(X, Y, epochs=2)
+    assert pages[0] == '<div>epoch 1/2 <progress max="4" value="0"></progress> 0/4</div>'
+    assert any(page.startswith("<div>epoch 2/2 ce = ") for page in pages)
+    assert pages[-1] == ""
 
 
 # -- going on -----------------------------------------------------------------------------------------------------

@@ -82,12 +82,13 @@ print("done", flush=True)
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("kill", "[Ss]ignal.*9|KILLED BY SIGNAL: 9"),
+        pytest.param("kill", "[Ss]ignal.*9|KILLED BY SIGNAL: 9", marks=pytest.mark.thorough),
         ("exception", "rank 1 ends all ranks: ArithmeticError: no luck"),
-        (
+        pytest.param(
             "leaves",
             r"rank [02] has waited \d+ s in the sum of 10 numbers \(step 3\) for rank 1[\s\S]*"
             r"ends all ranks: RankMissing: rank [02] has waited \d+ s",
+            marks=pytest.mark.thorough,
         ),
     ],
 )

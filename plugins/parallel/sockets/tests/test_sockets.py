@@ -103,12 +103,13 @@ print("done", flush=True)
 @pytest.mark.parametrize(
     ("kind", "code", "said"),
     [
-        ("kill", 137, "rank [02]: rank 1 is gone"),
+        pytest.param("kill", 137, "rank [02]: rank 1 is gone", marks=pytest.mark.thorough),
         ("exception", 3, "rank 0: rank 1 has failed: ArithmeticError: no luck"),
-        (
+        pytest.param(
             "leaves",
             3,
             r"rank [02] has waited \d+ s in a sum \(step 3\) for rank 1[\s\S]*rank [02] has waited \d+ s in a sum",
+            marks=pytest.mark.thorough,
         ),
     ],
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from cntk_reader_htk import HTKDeserializers, HTKMLFReader
 
 from cntk_core.api import Config, ReaderContext
 from cntk_core.api.builders import SourceText
+
+sys.path.insert(0, str(Path(__file__).parent))  # for lattice_files
 
 LENGTHS = {"utt0": 7, "utt1": 4, "utt2": 9, "utt3": 1, "utt4": 6}
 STATES = ("a[2]", "a[3]", "sil[2]")

@@ -329,9 +329,8 @@ BLOCKS = {
     "expanded alone": (F.replace("dim=2", "dim=2 ; expandToUtterance=true"), "r.cntk:1:45: stream 'features' cannot be "
                        "expanded: no other stream of features gives the lengths\n"
                        "    Remove expandToUtterance=true, or add the features of the utterances."),
-    "lattices": (F + "l=[ denlatTocFile=x ]", "r.cntk:2:5: stream 'l' of reader 'HTKMLFReader': "
-     "denlatTocFile (sequence "
-                 "training with lattices) is not there yet"),
+    "lattices": (F + "l=[ denlatTocFile=x ]", "r.cntk: reader 'HTKMLFReader' has lattices, and no block with phones\n"
+                 "    Add hmms=[ phoneFile=... ; transPFile=... ], the recogniser that made them."),
     "unknown key": (F + "frameMod=true", "r.cntk:2:1: reader 'HTKMLFReader' has no option 'frameMod'; did you mean "
                     "'frameMode'?"),
 }  # fmt: skip

@@ -13,6 +13,7 @@ missing = [name for name in ("sklearn", "matplotlib") if find_spec(name) is None
 
 
 @pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
+@pytest.mark.thorough  # README.md runs it in tests/docs
 @pytest.mark.slow  # it trains
 class TestDemo(VerbContract):
     verb_class = Demo

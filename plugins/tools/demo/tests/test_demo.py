@@ -89,6 +89,7 @@ def test_labels_are_read_back(here: Path) -> None:
     assert demo.labels_of(here / "t.ctf") == [7, 0]
 
 
+@pytest.mark.thorough  # it is trained for long; README.md trains the digits in tests/docs
 @pytest.mark.slow
 def test_two_spirals(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = here / "two-spirals"

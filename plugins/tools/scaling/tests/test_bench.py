@@ -75,6 +75,7 @@ def test_mistakes(refused, arguments, message):
     assert refused("bench", *arguments).startswith(message.rstrip("\n"))
 
 
+@pytest.mark.thorough  # README.md simulates without a file in tests/docs
 @pytest.mark.slow
 def test_without_a_file_computing_is_measured_on_the_spot(simulated, capsys):
     row = simulated("-n", "2", "--network", "ideal", "--method", "full,1bit")["1bit", 2]

@@ -138,6 +138,7 @@ def test_hosts_of_several_ranks(simulated):
     assert one["full", 4]["seconds"] == pytest.approx(0.25)
 
 
+@pytest.mark.thorough  # the arithmetic is that of few ranks
 @pytest.mark.slow
 def test_many_ranks(simulated):
     found = simulated("-n", "128", *SLOW, "--minibatch-size", "64x", "--method", "1bit,block-momentum")

@@ -15,6 +15,7 @@ from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.node_traces import read_traces
 from cntk_kit_recipes.session.evaluate import evaluate
 from cntk_kit_recipes.session.evaluation_told import Audience
+from cntk_kit_recipes.session.sequence_criteria import give_lattices
 
 if TYPE_CHECKING:
     from cntk_core.contract.reader import DataReader
@@ -112,6 +113,7 @@ def evaluate_on_reader(
     Listeners are told that they are of ``model``, by default that of the section.
     """
     minibatch_size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
+    give_lattices(network)
     log = context.run_log(section)
     opened = reader or context.make_reader(section, inputs_of(network, nodes), in_order=True)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,13 @@ from cntk_kit_recipes.recipe.resume import resumption
 from cntk_kit_recipes.recipe.test import inputs_of
 from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.minibatch_factors import for_factors
+from cntk_kit_recipes.session.sequence_criteria import (
+    SEQUENCE_KEYS,
+    SequenceKeys,
+    give_lattices,
+    lattice_criteria,
+    read_sequence_keys,
+)
 from cntk_kit_recipes.session.session import TrainingSession
 from cntk_kit_recipes.session.stop_request import StopRequest
 from cntk_kit_recipes.session.stop_signals import listening
@@ -111,6 +118,7 @@ def check_readers(context: ActionContext, section: Config) -> None:
 
 def _check_sgd(context: ActionContext, section: Config) -> None:
     settings_of(context, _sgd(section))
+    read_sequence_keys(_sgd(section))
     read_early_stopping(_sgd(section))
     ranks_of(context, _sgd(section))
 
@@ -120,14 +128,21 @@ def _sgd(section: Config) -> Config:
 
 
 def settings_of(
-    context: ActionContext, block: Config, note: Callable[[str], None] | None = None
+    context: ActionContext,
+    block: Config,
+    note: Callable[[str], None] | None = None,
+    *,
+    used: Collection[str] = (),
 ) -> tuple[SGDSettings, Learner]:
-    """Read an SGD block and make the learner that it asks for; ``note`` is told what has no effect."""
+    """Read an SGD block and make the learner that it asks for.
+
+    ``note`` is told what has no effect; keys that others obey are ``used``.
+    """
     value = block.get("gradUpdateType")
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
     keys = {*gathered(context.hooks.listeners("cntk_sgd_keys"))}
-    keys |= {*gathered(context.hooks.listeners("cntk_section_keys"), section="SGD")}
+    keys |= {*gathered(context.hooks.listeners("cntk_section_keys"), section="SGD"), *used}
     block = with_schedules(block, context.plugins.registry.schedules)
     settings = read_settings(block, learner_class.options, note=note, listener_keys=keys, ranks=context.ranks)
     learner = make_learner(block, learner_class)
@@ -190,7 +205,10 @@ def train(
         action: what listeners are told.
         change: makes another reader of the one for training; it is told the first one and closes it.
     """
-    settings, learner = settings_of(context, sgd, note=context.log.line)
+    sequences = SEQUENCE_KEYS if lattice_criteria(network) else ()
+    settings, learner = settings_of(context, sgd, note=context.log.line, used=sequences)
+    lattices = read_sequence_keys(sgd)
+    give_lattices(network, lattices)
     ranks = ranks_of(context, sgd)
     if context.communicator is not None and not ranks.exchange:
         context.log.line(
@@ -217,7 +235,7 @@ def train(
             learner,
             for_factors(settings, readers[0].minibatch_factor),
             model,
-            load_model=_loading(context, network.origins),
+            load_model=_loading(context, network.origins, lattices),
             cv_reader=readers[1] if len(readers) > 1 else None,
             hooks=context.hooks,
             log=log,
@@ -239,14 +257,16 @@ def train(
             reader.close()
 
 
-def _loading(context: ActionContext, origins: tuple[Origin, ...]) -> Callable[[Path, Any], Network]:
+def _loading(
+    context: ActionContext, origins: tuple[Origin, ...], lattices: SequenceKeys
+) -> Callable[[Path, Any], Network]:
     """Return what loads the models of earlier epochs: the plugins of this run have a part in them from now on."""
     files = ModelFiles(context.plugins.registry)
 
     def load(path: Path, dtype: Any) -> Network:
         network = files.load(path, dtype)
         network.origins = merged(network.origins, origins)
-        return network
+        return give_lattices(network, lattices)
 
     return load
 

@@ -74,6 +74,10 @@ class Cell(StabilizedLayer, ABC):
         """Return ``x``, perhaps times a learned factor."""
         return self._stabilized(x, key)
 
+    def part(self, x: Term, number: int) -> Term:
+        """Return the elements of a gate."""
+        return x[number * self.cell_units : (number + 1) * self.cell_units]
+
     def sigmoid(self, x: Term) -> Term:
         """Return the activation of gates."""
         return sigmoid(x)

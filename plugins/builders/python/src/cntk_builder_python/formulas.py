@@ -27,6 +27,9 @@ class CellParts(Protocol):
     def peephole(self, x: Operand, key: str) -> Operand | None:
         """Return the weights with which a gate sees the cell, None if it does not."""
 
+    def part(self, x: Operand, number: int) -> Operand:
+        """Return the elements of a gate, of several that one product made."""
+
     def stabilized(self, x: Operand, key: str) -> Operand:
         """Return x, perhaps times a learned factor."""
 
@@ -40,16 +43,10 @@ class CellParts(Protocol):
         """Return x with a name, where the network has names for it."""
 
 
-def part(cell: CellParts, x: Operand, number: int) -> Operand:
-    """Return the rows of a gate, of several that one product made."""
-    return x[number * cell.cell_units : (number + 1) * cell.cell_units]
-
-
 def rnn_step(cell: CellParts, dh: Operand, x: Operand) -> Operand:
-    """Return ``activation(B + x @ W + h' @ H)``."""
-    total = cell.weight(x, "B") + x @ cell.weight(x, "W")
-    recurrent = cell.weight(x, "H")
-    return cell.activation(total + cell.stabilized(dh, "Sdh") @ recurrent)
+    """Return ``activation(x @ W + h' @ H + B)``: CNTK 2 has the parameters of this cell in this order."""
+    bias, by_input, recurrent = (cell.weight(x, key) for key in ("B", "W", "H"))
+    return cell.activation(x @ by_input + cell.stabilized(dh, "Sdh") @ recurrent + bias)
 
 
 def lstm_step(
@@ -70,11 +67,11 @@ def lstm_step(
     sees = output_sees is not None
 
     seen = cell.stabilized(dc, "Sdc") if sees else dc
-    forget = cell.sigmoid(_peep(part(cell, total, 2), forget_sees, seen))
-    take = cell.sigmoid(_peep(part(cell, total, 0), input_sees, seen))
-    c = cell.named(forget * dc + take * cell.activation(part(cell, total, 1)), "ct")
+    forget = cell.sigmoid(_peep(cell.part(total, 2), forget_sees, seen))
+    take = cell.sigmoid(_peep(cell.part(total, 0), input_sees, seen))
+    c = cell.named(forget * dc + take * cell.activation(cell.part(total, 1)), "ct")
     seen = cell.stabilized(c, "Sct") if sees else c
-    give = cell.sigmoid(_peep(part(cell, total, 3), output_sees, seen))
+    give = cell.sigmoid(_peep(cell.part(total, 3), output_sees, seen))
     return give * cell.activation(c), c
 
 
@@ -91,8 +88,8 @@ def gru_step(cell: CellParts, dh: Operand, x: Operand) -> Operand:
     seen = cell.stabilized(dh, "Sdh")
     by_input = cell.weight(x, "B") + x @ cell.weight(x, "W")
     by_state = seen @ cell.weight(x, "H")
-    keep = cell.sigmoid(part(cell, by_input, 0) + part(cell, by_state, 0))
-    reset = cell.sigmoid(part(cell, by_input, 1) + part(cell, by_state, 1))
+    keep = cell.sigmoid(cell.part(by_input, 0) + cell.part(by_state, 0))
+    reset = cell.sigmoid(cell.part(by_input, 1) + cell.part(by_state, 1))
     recurrent = cell.weight(x, "H1")
-    candidate = cell.activation(part(cell, by_input, 2) + (seen * reset) @ recurrent)
+    candidate = cell.activation(cell.part(by_input, 2) + (seen * reset) @ recurrent)
     return (1.0 - keep) * candidate + keep * seen

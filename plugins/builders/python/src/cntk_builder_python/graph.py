@@ -344,13 +344,13 @@ class Graph:
         self.linked(self.network.add(node), {})
         return Term(self, node)
 
-    def apply(self, operation: str, *operands: Operand, name: str | None = None, **attributes: Any) -> Term:
-        """Add the node of an operation, by CNTK's name; ``attributes`` are those of the operation.
+    def apply(self, operation: str | Op, *operands: Operand, name: str | None = None, **attributes: Any) -> Term:
+        """Add the node of an operation: an op, or CNTK's name of one; ``attributes`` are those of the operation.
 
         Raises:
             BuildError: there is no such operation, or it has no such attribute.
         """
-        op = self._op(operation)
+        op = operation if isinstance(operation, Op) else self._op(operation)
         fields = [field.name for field in getattr(op.attributes, "__attrs_attrs__", ())]
         for key in attributes:
             if key not in fields:
@@ -386,7 +386,8 @@ class Graph:
     def _op(self, operation: str) -> Op:
         op: Op | None = self._find_op("", operation)
         if op is None:
-            raise BuildError(f"there is no operation '{operation}'", where=caller())
+            hint = "An op of the program's own is given itself: graph.apply(my_op, x)."
+            raise BuildError(f"there is no operation '{operation}'", where=caller(), hint=hint)
         return op
 
     def _operand(self, operand: Operand) -> Term:

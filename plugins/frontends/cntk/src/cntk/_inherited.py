@@ -16,20 +16,21 @@ cntk: C Enum ctypes division enum np numbers os platform print_function sparse s
 cntk.debugging: CloneMethod UserFunction cntk_py defaultdict division map_if_possible output_variable print_function
     profiler sys user_function
 cntk.device: Enum cntk_py typemap
+cntk.eval: MinibatchData sanitize_function sanitize_var_map use_default_device
 cntk.initializer: cntk_py
 cntk.internal: Axis C cntk cntk_py collections np numbers sanitize utils
 cntk.internal.utils: NDArrayView cntk_py
 cntk.io: ArrayMixin Record TraceLevel Value cntk cntk_py get_trace_level is_string np sanitize_dtype_cntk typemap
     use_default_device uuid warnings
 cntk.io.transforms: cntk_py sanitize_2d_number sanitize_range
-cntk.layers: Axis C Constant FunctionType Parameter PoolingType_Average PoolingType_Max Record
+cntk.layers: Axis C Constant FunctionType InferredDimension Parameter PoolingType_Average PoolingType_Max Record
     SentinelValueForAutoSelectRandomSeed Variable alias batch_normalization blocks combine convolution
     convolution_transpose default_options default_override_or division dropout get_default_override
     get_python_function_arguments glorot_uniform higher_order_layers is_default_override layers map_function_arguments
     models np placeholder pooling reconcile_dynamic_axes reduce_mean reshape sanitize_shape sequence sigmoid slice
     softplus splice sqrt tanh times unpooling warn
-cntk.layers.blocks: Constant Function Parameter alias combine default_override_or division get_default_override
-    glorot_uniform np sigmoid slice softplus tanh times
+cntk.layers.blocks: Constant Function InferredDimension Parameter alias combine default_override_or division
+    get_default_override glorot_uniform np sigmoid slice softplus tanh times
 cntk.layers.higher_order_layers: FunctionType
 cntk.layers.layers: AveragePooling C Convolution Convolution1D Convolution2D Convolution3D ConvolutionTranspose
     ConvolutionTranspose1D ConvolutionTranspose2D ConvolutionTranspose3D GlobalAveragePooling GlobalMaxPooling
@@ -38,7 +39,7 @@ cntk.layers.layers: AveragePooling C Convolution Convolution1D Convolution2D Con
 cntk.layers.models: C Dense Label PastValueWindow default_options division get_default_override warn
 cntk.layers.models.attention: C Dense Function Label PastValueWindow Stabilizer default_options default_override_or
     division get_default_override glorot_uniform warn
-cntk.layers.sequence: Constant ForwardDeclaration GRU LSTM Parameter RNNStep RNNUnit Record Stabilizer
+cntk.layers.sequence: Constant ForwardDeclaration GRU InferredDimension LSTM Parameter RNNStep RNNUnit Record Stabilizer
     UntestedBranchError alias division get_default_override glorot_uniform identity np sigmoid slice softplus tanh
     times
 cntk.layers.typing: Axis Variable get_python_function_arguments map_function_arguments np sanitize_shape
@@ -56,6 +57,7 @@ cntk.ops.functions: DeviceDescriptor Enum Record UserFunction Value Variable cnt
     register_native_user_function sanitize_Function_attributes sanitize_batch sanitize_dtype_cntk sanitize_var_map
     sanitize_variable_value_dict sanitize_variables_or_functions sys typemap unique warnings
 cntk.ops.sequence: get_data_type typemap
+cntk.random: sanitize_input
 cntk.train: Enum MinibatchData cntk_py ctypes distributed enum platform sanitize_function sanitize_var_map sys trainer
     typemap unique use_default_device
 cntk.train.distributed: cntk_py ctypes trainer typemap
@@ -71,6 +73,7 @@ _OUTSIDE = {
     "C": "cntk",
     "Enum": "enum",
     "FunctionType": "types",
+    "InferredDimension": "cntk",
     "cntk": "",
     "defaultdict": "collections",
     "division": "__future__",

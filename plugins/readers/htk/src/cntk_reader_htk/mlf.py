@@ -223,14 +223,10 @@ class LabelParser:
         if len(tokens) < 3:
             hint = "A label is: start end state. An entry ends with a line that has only a dot."
             raise DataError(f"a label has at least three columns, not '{line[:40]}'", where=where, hint=hint)
-        try:
-            start, end = _time(tokens[0]), _time(tokens[1])
-            if end - start >= FRAME_TIME - 1:
-                first, last = int(start / FRAME_TIME + 0.5), int(end / FRAME_TIME + 0.5)
-            else:
-                first, last = int(start), int(end)
-        except (ValueError, OverflowError):
-            raise DataError(f"'{tokens[0]} {tokens[1]}' is not a start and an end", where=where, hint=_RANGES) from None
+        span = frame_range(tokens[0], tokens[1])
+        if span is None:
+            raise DataError(f"'{tokens[0]} {tokens[1]}' is not a start and an end", where=where, hint=_RANGES)
+        first, last = span
         if last < first:
             raise DataError(f"the end {tokens[1]} is before the start {tokens[0]}", where=where, hint=_RANGES)
         if first != entry.end:
@@ -298,6 +294,16 @@ def _loop() -> Callable[..., int] | None:
     from cntk_core.api.engines import byte_loop, can_compile
 
     return byte_loop(entries.__file__, "read_entries", entries.SIGNATURE) if can_compile() else None
+
+
+def frame_range(start: str, end: str) -> tuple[int, int] | None:
+    """Return the first frame and the one after the last that two words say, in frames or units of 100 ns."""
+    try:
+        first, last = _time(start), _time(end)
+        unit = FRAME_TIME if last - first >= FRAME_TIME - 1 else 1.0
+        return (int(first / unit + 0.5), int(last / unit + 0.5)) if unit > 1.0 else (int(first), int(last))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _time(word: str) -> float:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import glob
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -82,7 +85,49 @@ class LabelOptions:
     max_line_bytes: int = LINE_BYTES
 
 
-StreamOptions = FeatureOptions | LabelOptions
+@options
+class LatticeKeys:
+    """The keys of a block of lattices."""
+
+    denlat_toc_file: str = option(doc="Table of the lattices' archives; with * and ? several.")
+    num_lat_toc_file: str = option(default="", doc="Table of other lattices; utterances that it lacks are left out.")
+    prefix_path_in_toc: str = option(default="", doc="Folder in front of each archive of the tables.")
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
+
+
+@options
+class HmmKeys:
+    """The keys of a block with the phones of a recogniser."""
+
+    phone_file: Path = option(doc="The states and the transition of each phone.")
+    trans_p_file: Path = option(doc="The transitions, by name.")
+
+
+@options
+class HmmOptions:
+    """The phones of a recogniser."""
+
+    phones: Path
+    transitions: Path
+    where: Location
+
+
+@options
+class LatticeOptions:
+    """A stream of lattices; all but the tables comes from other blocks."""
+
+    name: str
+    tables: tuple[Path, ...]
+    numerators: tuple[Path, ...] = ()
+    prefix: str = ""
+    hmms: HmmOptions | None = None
+    labels: LabelOptions | None = None
+    unigram: Path | None = None
+    where: Location | None = None
+    max_line_bytes: int = LINE_BYTES
+
+
+StreamOptions = FeatureOptions | LabelOptions | LatticeOptions
 
 
 @options
@@ -97,6 +142,7 @@ class ReaderKeys(UtteranceKeys):
     page_file_path: str = option(default="", doc="Accepted; no page files are needed.")
     page_path: str = option(default="", doc="Accepted; no page files are needed.")
     hash_sequence_keys: bool = option(default=False, doc="Accepted; keys are compared as they are.")
+    unigram: Path | None = option(default=None, doc="With lattices: utterances with other words are left out.")
 
 
 @options
@@ -111,11 +157,16 @@ class HTKReaderOptions(ReaderKeys):
 
         It refused ``randomize=none`` without ``readMethod=rollingWindow``.
         """
-        if self.frame_mode or self.truncated:
+        if self.frame_mode or self.truncated or self.lattices is not None:
             return False
         if self.join_utterances is None:
             return self.is_shuffled or self.rolls
         return self.join_utterances
+
+    @property
+    def lattices(self) -> LatticeOptions | None:
+        """The stream of lattices, if there is one."""
+        return next((stream for stream in self.streams if isinstance(stream, LatticeOptions)), None)
 
     @property
     def rolls(self) -> bool:
@@ -125,6 +176,11 @@ class HTKReaderOptions(ReaderKeys):
     def problems(self, block: Config) -> list[CntkError]:
         """Return what is wrong between the keys of a block."""
         errors = super().problems(block)
+        lattices = self.lattices
+        if lattices is not None and (self.frame_mode or self.truncated or self.join_utterances):
+            wrong = "frameMode" if self.frame_mode else "truncated" if self.truncated else "joinUtterances"
+            text = f"stream '{lattices.name}' has lattices, which belong to whole utterances, and {wrong}=true"
+            errors.append(ConfigError(text, where=lattices.where, hint=f"Set {wrong}=false."))
         if self.join_utterances and (self.frame_mode or self.truncated):
             other = "frameMode" if self.frame_mode else "truncated"
             errors.append(
@@ -143,22 +199,58 @@ def read_options(block: Config, what: str) -> HTKReaderOptions:
     if block.own("legacyMode") is not None:
         errors.append(ConfigError("legacyMode is no longer a key of the reader", where=block.location("legacyMode")))
     keys, streams = read_utterance_block(
-        block, what, ReaderKeys, read_stream, features=FeatureOptions, ignore=("legacyMode",), errors=errors
+        block, what, ReaderKeys, read_block, features=FeatureOptions, ignore=("legacyMode",), errors=errors
     )
-    read = HTKReaderOptions(**keys, streams=streams)
+    read = HTKReaderOptions(**keys, streams=_with_lattices(block, what, streams, keys["unigram"]))
     raise_problems(read.problems(block))
     return read
 
 
+def _with_lattices(
+    block: Config, what: str, blocks: Sequence[StreamOptions | HmmOptions], unigram: Path | None
+) -> tuple[StreamOptions, ...]:
+    """Return the streams; that of lattices knows the phones and labels that stand in other blocks."""
+    streams = [stream for stream in blocks if not isinstance(stream, HmmOptions)]
+    hmms = next((stream for stream in blocks if isinstance(stream, HmmOptions)), None)
+    lattices = [stream for stream in streams if isinstance(stream, LatticeOptions)]
+    labels = next((stream for stream in streams if isinstance(stream, LabelOptions)), None)
+    if not lattices:
+        return tuple(streams)
+    if len(lattices) > 1:
+        text = f"{what} has lattices twice: '{lattices[0].name}' and '{lattices[1].name}'"
+        raise ConfigError(text, where=lattices[1].where, hint="denlatTocFile may name several tables: den*.toc")
+    if hmms is None:
+        hint = "Add hmms=[ phoneFile=... ; transPFile=... ], the recogniser that made them."
+        raise MissingKeyError(f"{what} has lattices, and no block with phones", where=block.where, hint=hint)
+    if labels is None or labels.states is None:
+        hint = "The phones' states are those of labelMappingFile=... of the labels."
+        raise MissingKeyError(f"{what} has lattices, and no state list", where=block.where, hint=hint)
+    first: Any = lattices[0]
+    whole = attrs.evolve(first, hmms=hmms, labels=labels, unigram=unigram)
+    return tuple(whole if stream is lattices[0] else stream for stream in streams)
+
+
 def read_stream(block: Config, name: str, what: str) -> StreamOptions:
-    """Read the block of a stream: labels if it has label files, features if it has a list of files."""
+    """Read the block of a stream of a composite: lattices need the blocks of others. Raises CntkError."""
+    found = read_block(block, name, what)
+    if isinstance(found, FeatureOptions | LabelOptions):
+        return found
+    hint = "readerType=HTKMLFReader reads them, beside features=[ ... ] and labels=[ ... ]."
+    where = block.section(name).where
+    raise UnsupportedError(
+        f"stream '{name}' of {what}: lattices cannot be a part of a composite", where=where, hint=hint
+    )
+
+
+def read_block(block: Config, name: str, what: str) -> StreamOptions | HmmOptions:
+    """Read a block inside the reader's: labels if it has label files, features if it has a list of files."""
     section = block.section(name)
     told = f"stream '{name}' of {what}"
-    for key in ("denlatTocFile", "numLatTocFile", "phoneFile", "transPFile"):
-        if section.own(key) is not None:
-            raise UnsupportedError(
-                f"{told}: {key} (sequence training with lattices) is not there yet", where=section.location(key)
-            )
+    if section.own("denlatTocFile") is not None or section.own("numLatTocFile") is not None:
+        return _read_lattices(section, name, told)
+    if section.own("phoneFile") is not None or section.own("transPFile") is not None:
+        phones = section.bind(HmmKeys, what=told)
+        return HmmOptions(phones=phones.phone_file, transitions=phones.trans_p_file, where=section.where)
     if section.own("mlfFile") is not None or section.own("mlfFileList") is not None:
         return _read_labels(section, name, told)
     if section.own("scpFile") is not None:
@@ -168,6 +260,31 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
         where=section.where,
         hint="Features have scpFile=..., the list of feature files; labels have mlfFile=... or mlfFileList=...",
     )
+
+
+def _read_lattices(section: Config, name: str, told: str) -> LatticeOptions:
+    keys = section.bind(LatticeKeys, ignore=("type",), what=told)
+    where = section.location("denlatTocFile")
+    return LatticeOptions(
+        name=name,
+        tables=_files(keys.denlat_toc_file, where, told),
+        numerators=_files(keys.num_lat_toc_file, section.location("numLatTocFile"), told),
+        prefix=keys.prefix_path_in_toc,
+        where=where,
+        max_line_bytes=keys.max_line_bytes,
+    )
+
+
+def _files(pattern: str, where: Location, told: str) -> tuple[Path, ...]:
+    """Return the files that a pattern names, in alphabetical order. Raises DataError if there is none."""
+    if not pattern:
+        return ()
+    found = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
+    if not found:
+        raise DataError(
+            f"{told}: there is no file '{pattern}'", where=where, hint="Relative names start where cntk runs."
+        )
+    return tuple(map(Path, found))
 
 
 def _read_features(section: Config, name: str, told: str) -> FeatureOptions:

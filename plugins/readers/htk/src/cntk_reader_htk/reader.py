@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import attrs
 
 from cntk_core.api import CntkError, Config, ConfigError, ReaderContext
-from cntk_core.api.readers import RandomOrder, UtteranceReader, window_of
+from cntk_core.api.readers import RandomOrder, UtteranceReader, lattice_rows, window_of
 from cntk_reader_htk.features import FeatureSource
 from cntk_reader_htk.joined import JoinedUtterances
 from cntk_reader_htk.labels import LabelSource
+from cntk_reader_htk.lattices import LatticeSource
 from cntk_reader_htk.old_order import OldOrder
-from cntk_reader_htk.options import FeatureOptions, HTKReaderOptions, read_options
+from cntk_reader_htk.options import FeatureOptions, HTKReaderOptions, LatticeOptions, read_options
 from cntk_reader_htk.streams import open_part
 
 _LONGEST = 10_000
@@ -45,6 +46,10 @@ class HTKDeserializers(UtteranceReader):
     """Whether ``nbruttsineachrecurrentiter`` is how many utterances a minibatch has at least."""
 
     def __init__(self, options: HTKReaderOptions, context: ReaderContext, **order: Any) -> None:
+        if context.inputs and lattice_rows.lattice_input(context.inputs, _name_of(options.lattices)) is None:
+            streams = tuple(stream for stream in options.streams if not isinstance(stream, LatticeOptions))
+            every: Any = options
+            options = attrs.evolve(every, streams=streams)
         super().__init__(
             options,
             context,
@@ -70,7 +75,7 @@ class HTKDeserializers(UtteranceReader):
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the files."""
         for part in self.parts:
-            if isinstance(part.source, FeatureSource | LabelSource):
+            if isinstance(part.source, FeatureSource | LabelSource | LatticeSource):
                 yield from part.source.check()
 
 
@@ -102,3 +107,7 @@ class HTKMLFReader(HTKDeserializers):
         super().__init__(attrs.evolve(chosen, **changed), context, slots=joined, random_order=random_order)
         if options.trace_level >= 1 and context.trace is not None:
             context.trace(_ROLLED if options.rolls else _JOINED)
+
+
+def _name_of(stream: LatticeOptions | None) -> str:
+    return "" if stream is None else stream.name

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 
 from cntk_core.api import ConfigError, ReaderContext, StreamInfo, show
-from cntk_core.api.readers import ChunkedReader, ChunkSource, Part
+from cntk_core.api.readers import ChunkedReader, ChunkSource, Part, lattice_rows
 from cntk_reader_htk.features import FeatureRules, FeatureSource, first_header, window_of
 from cntk_reader_htk.htkfile import FeatureFiles
 from cntk_reader_htk.labels import LabelRules, LabelSource
-from cntk_reader_htk.options import FeatureOptions, LabelOptions, StreamOptions
+from cntk_reader_htk.lattices import LatticeRules, LatticeSource
+from cntk_reader_htk.options import FeatureOptions, LabelOptions, LatticeOptions, StreamOptions
 from cntk_reader_htk.scp import read_script
 
 Warn = Callable[[str], None]
@@ -76,11 +77,48 @@ def open_labels(
     return LabelSource(rules, warn), StreamInfo(name, shape, sparse=True)
 
 
+def open_lattices(stream: LatticeOptions, context: ReaderContext, warn: Warn) -> tuple[LatticeSource, StreamInfo]:
+    """Open a stream of lattices; nothing is read yet.
+
+    Raises:
+        ConfigError: the network's input of the same name is none for lattices.
+    """
+    assert stream.hmms is not None, "the reader's options name the phones"
+    assert stream.labels is not None, "the reader's options name the labels"
+    assert stream.labels.states is not None, "the reader's options name the states"
+    name = lattice_rows.lattice_input(context.inputs, stream.name) or stream.name
+    shape = context.inputs.get(name, (lattice_rows.LATTICE_COLUMNS,))
+    if shape != (lattice_rows.LATTICE_COLUMNS,):
+        raise ConfigError(
+            f"stream '{stream.name}' has lattices, but the network's input '{name}' is {show(shape)}",
+            where=stream.where,
+            hint=f"An input of lattices is [{lattice_rows.LATTICE_COLUMNS}], with a dynamic axis of its own.",
+        )
+    rules = LatticeRules(
+        name=name,
+        tables=stream.tables,
+        numerators=stream.numerators,
+        prefix=stream.prefix,
+        phones=stream.hmms.phones,
+        transitions=stream.hmms.transitions,
+        states=stream.labels.states,
+        labels=stream.labels.files,
+        unigram=stream.unigram,
+        dtype=context.dtype,
+        where=stream.where,
+        max_line_bytes=stream.max_line_bytes,
+    )
+    return LatticeSource(rules, warn), StreamInfo(name, shape, sequence=True)
+
+
 def open_part(
     stream: StreamOptions, context: ReaderContext, warn: Warn, *, max_errors: int, longest: int | None
 ) -> tuple[Part, StreamInfo]:
     """Open any stream as a part of a reader."""
     source: ChunkSource
+    if isinstance(stream, LatticeOptions):
+        source, info = open_lattices(stream, context, warn)
+        return Part(source, (info.name,)), info
     if isinstance(stream, FeatureOptions):
         limit = None if stream.expand else longest
         source, info = open_features(stream, context, warn, max_errors=max_errors, longest=limit)
@@ -89,7 +127,7 @@ def open_part(
     return Part(source, (info.name,)), info
 
 
-def _shape(stream: StreamOptions, dim: int, context: ReaderContext) -> tuple[str, tuple[int, ...]]:
+def _shape(stream: FeatureOptions | LabelOptions, dim: int, context: ReaderContext) -> tuple[str, tuple[int, ...]]:
     """Return the name and the shape of the network's input that a stream feeds."""
     name, shape = ChunkedReader.find_input(context, stream.name)
     if shape is None:

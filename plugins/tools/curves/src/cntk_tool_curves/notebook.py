@@ -1,6 +1,7 @@
 """Recipes in a notebook: ``from cntk_tool_curves.notebook import run; run("r.cntk", "Train=[SGD=[maxEpochs=5]]")``.
 
-The cell shows the training while it goes on: how far it is, the curves of its criteria, the last epochs.
+The cell shows the training while it goes on: how far it is, the curves of its criteria, the last epochs. For loops in
+Python there is :class:`LiveCurves`.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 from cntk_core.api import MissingPluginError
 from cntk_core.api.recipes import Log, run_recipe
 from cntk_tool_curves.live import LiveRun, ipython_display
+from cntk_tool_curves.live_curves import LiveCurves
 
-__all__ = ["LiveRun", "run"]
+__all__ = ["LiveCurves", "LiveRun", "run"]
 
 
 def run(

@@ -23,29 +23,31 @@ def progress(done: float, total: int) -> str:
     return f'<progress max="1" value="{share:.4f}" style="width:{WIDTH}px"></progress>'
 
 
-def charts(curves: Curves, epochs: int) -> str:
+def charts(curves: Curves, epochs: int, unit: str = "epoch") -> str:
     """Return a chart for each criterion.
 
     Args:
         curves: what is known by now.
         epochs: how many there will be.
+        unit: what an epoch is called.
     """
-    return "".join(_chart(curves, name, epochs) for name in curves.names())
+    return "".join(_chart(curves, name, epochs, unit) for name in curves.names())
 
 
-def table(curves: Curves) -> str:
-    """Return the criteria of the last epochs; nothing before the first has ended."""
+def table(curves: Curves, unit: str = "epoch") -> str:
+    """Return the criteria of the last epochs; nothing before the first has ended. Rates are there if one is known."""
     shown = curves.epochs[-_LAST:]
     if not shown:
         return ""
     held_out = any(epoch.validation for epoch in shown)
+    rated = any(epoch.rate is not None for epoch in shown)
     names = curves.names()
-    titles = ["epoch", *names, *(f"{name} (validation)" for name in names if held_out), "rate per sample", "seconds"]
-    rows = [titles]
+    titles = [unit, *names, *(f"{name} (validation)" for name in names if held_out)]
+    rows = [[*titles, *(["rate per sample"] if rated else []), "seconds"]]
     for epoch in shown:
         cells = [f"{epoch.number}", *(_number(epoch.criteria.get(name)) for name in names)]
         cells += [_number(epoch.validation.get(name)) for name in names if held_out]
-        rows.append([*cells, _number(epoch.rate), f"{epoch.seconds:.1f}"])
+        rows.append([*cells, *([_number(epoch.rate)] if rated else []), f"{epoch.seconds:.1f}"])
     head, *body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     return f"<table><tr>{head.replace('td>', 'th>')}</tr>{''.join(f'<tr>{row}</tr>' for row in body)}</table>"
 
@@ -54,14 +56,14 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def _chart(curves: Curves, name: str, epochs: int) -> str:
+def _chart(curves: Curves, name: str, epochs: int, unit: str) -> str:
     within: Points = list(zip(*curves.reading_curve(name), strict=True))
     training = [(float(epoch.number), epoch.criteria[name]) for epoch in curves.epochs if name in epoch.criteria]
     held_out = [(float(epoch.number), epoch.validation[name]) for epoch in curves.epochs if name in epoch.validation]
     values = [value for _, value in [*within, *training, *held_out] if math.isfinite(value)]
     if not values:
         return ""
-    plot = _Plot(max(epochs, 1), min(values), max(values))
+    plot = _Plot(max(epochs, 1), min(values), max(values), unit)
     parts = [
         f'<text x="{_LEFT}" y="16" font-weight="bold">{escape(name)}</text>',
         *plot.frame(),
@@ -77,7 +79,8 @@ def _chart(curves: Curves, name: str, epochs: int) -> str:
 class _Plot:
     """Where values are in a chart from epoch 0 to ``epochs`` and from the least value to the largest."""
 
-    def __init__(self, epochs: int, low: float, high: float) -> None:
+    def __init__(self, epochs: int, low: float, high: float, unit: str) -> None:
+        self.unit = unit
         self.epochs = epochs
         self.low = low
         self.high = high
@@ -93,10 +96,10 @@ class _Plot:
         """The axes and their ends."""
         bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
         yield f'<path d="M{_LEFT} {_TOP}V{bottom}H{right}" fill="none" stroke="#64748b"/>'
-        yield f'<text x="{_LEFT - 4}" y="{_TOP + 8}" text-anchor="end">{self.high:.4g}</text>'
+        yield f'<text x="{_LEFT - 4}" y="{_TOP + 8}" text-anchor="end">{self.high:.3g}</text>'
         if self.high > self.low:
-            yield f'<text x="{_LEFT - 4}" y="{bottom}" text-anchor="end">{self.low:.4g}</text>'
-        yield f'<text x="{right}" y="{HEIGHT - 8}" text-anchor="end">epoch {self.epochs}</text>'
+            yield f'<text x="{_LEFT - 4}" y="{bottom}" text-anchor="end">{self.low:.3g}</text>'
+        yield f'<text x="{right}" y="{HEIGHT - 8}" text-anchor="end">{escape(self.unit)} {self.epochs}</text>'
 
     def lines(self, points: Sequence[tuple[float, float]], color: str, width: int, title: str = "") -> Iterator[str]:
         """A line through the points, interrupted where a value is no number."""

@@ -24,7 +24,8 @@ def apply(f: Function, given: Mapping[Variable, Any]) -> Any:
     from cntk.variables import Variable
 
     if given and not any(isinstance(value, Function | Variable) for value in given.values()):
-        return f.eval(dict(given))
+        values = f.eval(dict(given))
+        return tuple(values[each] for each in f.outputs) if len(f.outputs) > 1 else values
     found = {each: sanitize_input(value, each._dtype or _fallback(given)) for each, value in given.items()}
     _check(found)
     return f._cloned(CloneMethod.share, found, fresh_inputs=False)

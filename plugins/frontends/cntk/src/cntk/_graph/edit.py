@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cntk._graph.errors import GraphError
 from cntk._graph.infer import infer_all, make_outputs
-from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, USER, Inside, Primitive, leaves_of, postorder
+from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, USER, Inside, Primitive, leaves_of, postorder, preorder
 
 if TYPE_CHECKING:
     from cntk.variables import Variable
@@ -53,7 +53,7 @@ def make_block(
 
 def block_inputs(inside: Inside) -> list[Variable]:
     """Return what a block reads: parameters and whatever else is read inside, and then its arguments in their order."""
-    found = dict.fromkeys(each for each in leaves_of([inside.root]) if each not in inside.arguments)
+    found = dict.fromkeys(each for each in leaves_of([inside.root], in_files=True) if each not in inside.arguments)
     found.update(dict.fromkeys(each for each in inside.roots if each._owner is None and each not in inside.arguments))
     return [*found, *inside.arguments.values()]
 
@@ -90,6 +90,7 @@ class Copier:
     def __init__(self, method: str, substitutions: Mapping[Variable, Variable], *, fresh_inputs: bool = False) -> None:
         self.method, self.fresh_inputs = method, fresh_inputs
         self.found: dict[Variable, Variable] = dict(substitutions)
+        self.given = frozenset(substitutions)
         self.made: dict[Primitive, Primitive] = {}
 
     def copy(self, root: Primitive) -> Primitive:
@@ -106,17 +107,29 @@ class Copier:
         infer_all([self.made[one] for one in originals if one.number != COMBINE])
         return self.made[root]
 
-    def carry_over(self, root: Primitive) -> None:
-        """Copy what takes the place of something, too, if it reads inputs of which the function gets copies.
+    def counterpart(self, replacement: Variable) -> Variable:
+        """Return what takes the place of something in what was copied: where it depends on functions or inputs that
+        were copied, a copy of it that depends on the copies; so a function is given what its own copy computes.
 
         Raises:
-            GraphError: what takes the place of something does not fit.
+            GraphError: it does not fit.
         """
-        reads = {each for one in _all_before(root, self.found) for each in one.inputs if each.is_input}
-        for old, new in list(self.found.items()):
-            if new._owner is not None and not reads.difference(self.found).isdisjoint(leaves_of([new._owner])):
-                self.copy(new._owner)
-                self.found[old] = self.found[new]
+        owner = replacement._owner
+        if owner is None or owner in self.made:
+            return replacement if owner is None else self.made[owner].outputs[replacement._index]
+        known = {
+            each: self.found[each]
+            for each in leaves_of([owner])
+            if each not in self.given and self.found.get(each, each) is not each
+        }
+        for one in preorder([owner]):
+            if one in self.made and one.number != COMBINE:
+                known.update(zip(one.outputs, self.made[one].outputs, strict=True))
+        if not known:
+            return replacement
+        other = Copier(self.method, known, fresh_inputs=self.fresh_inputs)
+        other.copy(owner)
+        return other.found[replacement]
 
     def _begin(self, one: Primitive) -> None:
         from cntk.variables import OUTPUT, Variable
@@ -181,6 +194,31 @@ class Copier:
         )  # fmt: skip
 
 
+def clone(root: Primitive, method: str, replacements: Mapping[Variable, Variable]) -> Primitive:
+    """Return a copy of a function that has inputs of its own.
+
+    Args:
+        root: the function.
+        method: ``share``, ``clone`` or ``freeze``: what becomes of parameters.
+        replacements: variables, and what takes their place. It may depend on the function itself, which is a loop then.
+
+    Raises:
+        GraphError: something does not fit.
+    """
+    later = {old: _stand_in(new) for old, new in replacements.items() if new._owner is not None}
+    copier = Copier(method, {**replacements, **later}, fresh_inputs=True)
+    made = copier.copy(root)
+    if later:
+        replace_placeholders([made], {each: copier.counterpart(replacements[old]) for old, each in later.items()})
+    return made
+
+
+def _stand_in(each: Variable) -> Variable:
+    from cntk.variables import PLACEHOLDER, Variable
+
+    return Variable._made(PLACEHOLDER, each._shape, each._dtype, each._axes, name=each.name)
+
+
 def _open() -> set[Variable]:
     """Arguments of functions that are being made: these mean the same in all that is called meanwhile."""
     from cntk.ops.functions import Function
@@ -219,4 +257,4 @@ def _all_before(root: Primitive, found: Mapping[Variable, Variable]) -> list[Pri
     return list(seen)
 
 
-__all__ = ["COMBINE", "USER", "Copier", "block_inputs", "make", "make_block", "replace_placeholders"]
+__all__ = ["COMBINE", "USER", "Copier", "block_inputs", "clone", "make", "make_block", "replace_placeholders"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 from cntk_core.api import CntkError, Problems
 
@@ -12,15 +12,28 @@ class GraphError(ValueError, RuntimeError):
     """Something does not fit: a shape, an axis, an argument, data."""
 
 
-@contextmanager
-def told() -> Iterator[None]:
-    """Raise the core's errors as :class:`GraphError`."""
-    try:
-        yield
-    except Problems as error:
-        raise GraphError("\n".join(map(_text, error.errors))) from None
-    except CntkError as error:
-        raise GraphError(_text(error)) from None
+class _Told:
+    """Raises the core's errors as :class:`GraphError`; a class of its own, since each minibatch goes through here."""
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise what was raised, if it is the core's."""
+        if isinstance(error, Problems):
+            raise GraphError("\n".join(map(_text, error.errors))) from None
+        if isinstance(error, CntkError):
+            raise GraphError(_text(error)) from None
+
+
+_TOLD = _Told()
+
+
+def told() -> AbstractContextManager[None]:
+    """Return what raises the core's errors as :class:`GraphError`."""
+    return _TOLD
 
 
 def _text(error: CntkError) -> str:

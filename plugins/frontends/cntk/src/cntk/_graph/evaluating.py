@@ -10,9 +10,11 @@ import numpy as np
 
 from cntk._graph.errors import GraphError, told
 from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
+from cntk._graph.pieces import are_pieces
 from cntk._graph.run import Graph
 from cntk._graph.run import forward as run_forward
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
+from cntk_core.api import NetworkError
 from cntk_core.api.builders import BATCH
 
 if TYPE_CHECKING:
@@ -98,8 +100,38 @@ def _told_as(found: dict[Variable, Any], as_numpy: bool) -> dict[Variable, Any]:
 def evaluate(wanted: Sequence[Variable], given: Given, *, as_numpy: bool) -> dict[Variable, Any]:
     """Compute variables, as :meth:`Function.eval` says."""
     graph = Graph.of(wanted)
-    tape = run_forward(graph, (), _data(graph, given), training=False)
-    return _told_as(_values(graph, tape.values, wanted), as_numpy)
+    starts = {start for value in given.values() if are_pieces(value) for start in value._starts}
+    data = _data(graph, given)
+    stream = _stream_of(graph, starts) if starts else None
+    with told():
+        found = run_forward(graph, (), data, training=False).values if stream is None else stream.feed(data)
+    return _told_as(_values(graph, found, wanted), as_numpy)
+
+
+def _stream_of(graph: Graph, starts: set[bool]) -> Any:
+    """Return what evaluates pieces of sequences, so that what recurrences remember goes on from one to the next.
+
+    Raises:
+        GraphError: some go on and others begin; or they go on, and nothing came before, or something needs the whole.
+    """
+    if len(starts) > 1:
+        raise GraphError("sequences of an evaluation all begin, or all go on from the one before")
+    if "stream" not in graph.programs:
+        if False in starts:
+            raise GraphError("sequences go on, but no evaluation came before that they could go on from")
+        try:
+            graph.programs["stream"] = graph.model.stream([node.name for node in graph.network.roots["output"]])
+        except NetworkError as error:
+            graph.programs["stream"] = error
+    found = graph.programs["stream"]
+    if isinstance(found, NetworkError):  # whole sequences that begin here need nothing that would go on
+        if True in starts:
+            return None
+        with told():
+            raise found
+    if True in starts:
+        found.restart()
+    return found
 
 
 def forward(

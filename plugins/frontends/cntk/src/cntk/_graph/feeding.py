@@ -158,8 +158,9 @@ def to_core(variable: Variable, batch: Any) -> Any:
 def _are_samples(variable: Variable, batch: NDArray[Any]) -> bool:
     """Whether an array has samples, as the core takes them, for a variable without sequences."""
     shape = variable._shape or ()
-    fits = batch.shape[1:] == shape and bool(len(batch)) and min(shape, default=1) > 0
-    return fits and not has_sequences(variable) and not is_fed_sparse(variable)
+    if batch.shape[1:] != shape or not len(batch) or len(variable._axes or ()) > 1:
+        return False
+    return min(shape, default=1) > 0 and not is_fed_sparse(variable)
 
 
 def from_core(variable: Variable, value: Any, *, scalar: bool) -> Any:

@@ -97,7 +97,8 @@ def _pull(each: Variable, outer: Mapping[Variable, Variable]) -> None:
         return
     source = outer[each]
     _pull(source, outer)
-    each._shape = source._shape if each._shape is None else each._shape
+    if each._shape is None or _settled(source):  # until then it may have been a guess
+        each._shape = source._shape
     each._axes = source._axes if each._axes is None else each._axes
     each._dtype = each._dtype or source._dtype
     each._sparse, each._gradient = source._sparse, source._gradient

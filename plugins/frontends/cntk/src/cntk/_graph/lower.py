@@ -92,8 +92,12 @@ def precision_of(variables: Sequence[Variable]) -> Any:
     return np.float64 if any(each._dtype == np.float64 for each in variables) else np.float32
 
 
-def lower(roots: Sequence[Variable]) -> tuple[Maker, dict[Variable, Node]]:
+def lower(roots: Sequence[Variable], *, bare: bool = False) -> tuple[Maker, dict[Variable, Node]]:
     """Make the network that computes variables.
+
+    Args:
+        roots: what is asked for.
+        bare: parameters are nodes of this network alone, without values.
 
     Returns:
         What made it, and the nodes of the variables and of all leaves that they depend on.
@@ -110,7 +114,8 @@ def lower(roots: Sequence[Variable]) -> tuple[Maker, dict[Variable, Node]]:
             leaves.update({each: None for each in one.inside.roots if each._owner is None})
     leaves.update({each: None for each in roots if each._owner is None})
     wanted = [each for each in leaves if each not in inner]
-    kept = {each.uid: node_of(each) for each in wanted if each.is_parameter or each.is_constant}  # type: ignore[arg-type]
+    numbers = [] if bare else [each for each in wanted if each.is_parameter or each.is_constant]
+    kept = {each.uid: node_of(each) for each in numbers}  # type: ignore[arg-type]
     dtype = precision_of([*wanted, *(output for one in primitives for output in one.outputs)])
     composite = composite_record(primitives, {each: variable_record(each) for each in leaves}, roots)
     users = {one.uid: one for one in primitives if one.number in (USER, RANDOM)}

@@ -1,12 +1,16 @@
-"""Functions as a network that other front ends of the core train: what ``cntk_fit`` asks for."""
+"""Functions as a network: what ``cntk_fit`` trains, and what notebooks draw."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from cntk_model_cntk2.naming import add_blocks, choose_names
+
+from cntk._graph.errors import GraphError
 from cntk._graph.lower import lower
-from cntk_core.api import Network, Node, UsageError
+from cntk._graph.records import output_uid
+from cntk_core.api import CntkError, Network, Node, UsageError
 
 
 def network_of(model: Any, criterion: Any, evaluations: Sequence[Any]) -> tuple[Network, Node, list[Node]]:
@@ -53,6 +57,21 @@ def network_of(model: Any, criterion: Any, evaluations: Sequence[Any]) -> tuple[
     for node in criteria[1:]:
         network.mark(node, "evaluation")
     return network, criteria[0], criteria[1:]
+
+
+def drawn(model: Any) -> str | None:
+    """Return the picture of a Function, a box for each block; None if it cannot be computed yet, or nothing draws."""
+    try:
+        maker, nodes = lower(list(model.outputs), bare=True)
+    except (CntkError, GraphError):
+        return None
+    add_blocks(maker)
+    choose_names(maker, {nodes[each]: (output_uid(each),) for each in model.outputs})
+    for each in model.arguments:
+        maker.network.mark(nodes[each], "feature")
+    for each in model.outputs:
+        maker.network.mark(nodes[each], "output")
+    return maker.network._repr_svg_()
 
 
 def _name(network: Network, node: Node, name: str) -> None:

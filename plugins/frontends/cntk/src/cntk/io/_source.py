@@ -10,6 +10,7 @@ import numpy as np
 
 from cntk._graph.errors import told
 from cntk.io._config import MinibatchSourceConfig
+from cntk.io._cut import CutData, CutTimeline
 from cntk.io._data import MinibatchData
 from cntk.io._streams import (
     DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS,
@@ -39,7 +40,8 @@ class MinibatchSource:
         trace_level: how much is told.
         multithreaded_deserializer: accepted.
         frame_mode: each frame is a sequence of its own.
-        truncation_length: frames of a piece of a sequence.
+        truncation_length: sequences are cut into pieces of so many frames, which go on from minibatch to minibatch;
+            so many lie side by side as have room in the first minibatch. 0: they are whole.
         randomize: False: the order of the files.
         max_errors: malformed sequences that are left out.
 
@@ -63,8 +65,6 @@ class MinibatchSource:
         max_errors: int = 0,
     ) -> None:
         given = list(deserializers) if isinstance(deserializers, list | tuple) else [deserializers]
-        if truncation_length:
-            raise ValueError("sequences are read whole here: truncation_length is not supported")
         config = MinibatchSourceConfig([each for each in given if not isinstance(each, UserDeserializer)])
         config.max_samples = INFINITELY_REPEAT if max_samples == FULL_DATA_SWEEP else max_samples
         config.max_sweeps = max_sweeps
@@ -73,15 +73,17 @@ class MinibatchSource:
         config.randomization_seed = randomization_seed
         config.trace_level = trace_level.value if isinstance(trace_level, TraceLevel) else trace_level
         config.is_frame_mode_enabled = frame_mode
+        config.truncation_length = truncation_length
         config.max_errors = max_errors
         block = config.to_dictionary()
         self._reader = _opened(given, block)
         finalize(self, self._reader.close)
         self._streams = {info.name: info for info in _informations(self._reader) if not info.name.startswith(_HIDDEN)}
-        self._endless = Endless(
-            self._reader,
-            sweeps=_limit(1 if max_samples == FULL_DATA_SWEEP else max_sweeps),
-            samples=_limit(config.max_samples),
+        sweeps, samples = _limit(1 if max_samples == FULL_DATA_SWEEP else max_sweeps), _limit(config.max_samples)
+        self._endless: Endless | CutTimeline = (
+            CutTimeline(self._reader, sweeps=sweeps, samples=samples)
+            if truncation_length
+            else Endless(self._reader, sweeps=sweeps, samples=samples)
         )
 
     def stream_infos(self) -> list[StreamInformation]:
@@ -147,6 +149,8 @@ class MinibatchSource:
         return {key: self._data(info, taken) for key, info in wanted.items()}
 
     def _data(self, info: StreamInformation, taken: Any) -> MinibatchData:
+        if isinstance(self._endless, CutTimeline):
+            return CutData(taken.streams[info.name], info.sample_shape, sweep_end=self._endless.ends_sweep)
         nothing = np.zeros((0, *info.sample_shape), np.float32), np.zeros(0, np.int64)
         rows, lengths = taken.streams.get(info.name, nothing)
         return MinibatchData.of_rows(rows, lengths, info.sample_shape, sweep_end=taken.ends_sweep)

@@ -145,6 +145,10 @@ class _Cell:
         """Return the weights with which a gate sees the cell, None if it does not."""
         return self.parameters.get(key)
 
+    def part(self, x: Any, number: int) -> Any:
+        """Return the elements of a gate: they are on the last axis, also where steps are no vectors."""
+        return x[..., number * self.cell_units : (number + 1) * self.cell_units]
+
     def stabilized(self, x: Any, key: str) -> Any:
         """Return x, perhaps times a learned factor."""
         made = self.stabilizers[key]

@@ -233,6 +233,8 @@ class Learner:
         self._writers.extend(writers)
 
     def _show_all(self) -> None:
+        if not self._writers:
+            return
         self._show("Learning rate", self._rates)
         tells = getattr(self.rule, "tells_momentum", False)
         if tells and self._momenta is not None and self.learning_rate() != 0.0:

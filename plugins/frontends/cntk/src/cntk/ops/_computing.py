@@ -189,17 +189,39 @@ class Computed:
 
         restore(cast("Function", self), filename)
 
-    def train(self, minibatch_source: Any, *args: Any, **kwargs: Any) -> Any:
+    def train(
+        self,
+        minibatch_source: Any,
+        minibatch_size: Any = 32,
+        streams: Any = None,
+        model_inputs_to_streams: Any = None,
+        parameter_learners: Any = (),
+        callbacks: Any = (),
+        progress_frequency: Any = None,
+        max_epochs: Any = None,
+        epoch_size: Any = None,
+        max_samples: Any = None,
+    ) -> Any:
         """Train its parameters (:func:`cntk._train_functions.train`); it is a loss, or a loss and a metric."""
         from cntk._train_functions import train
 
-        return train(self, minibatch_source, *args, **kwargs)
+        return train(
+            self, minibatch_source, minibatch_size, streams, model_inputs_to_streams, parameter_learners, callbacks,
+            progress_frequency, max_epochs, epoch_size, max_samples,
+        )  # fmt: skip
 
-    def test(self, minibatch_source: Any, *args: Any, **kwargs: Any) -> Any:
+    def test(
+        self,
+        minibatch_source: Any,
+        minibatch_size: Any = 32,
+        streams: Any = None,
+        model_inputs_to_streams: Any = None,
+        callbacks: Any = None,
+    ) -> Any:
         """Return its average over data (:func:`cntk._train_functions.measure`); of two, that of the second."""
         from cntk._train_functions import measure
 
-        return measure(self, minibatch_source, *args, **kwargs)
+        return measure(self, minibatch_source, minibatch_size, streams, model_inputs_to_streams, callbacks)
 
     def print_node_timing(self) -> None:
         """Say where times are told: ``cntk explain --time``."""

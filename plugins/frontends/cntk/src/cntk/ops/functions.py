@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Any
 
-from cntk._graph.edit import Copier, make, replace_placeholders
+from cntk._graph.edit import Copier, clone, make, replace_placeholders
 from cntk._graph.errors import GraphError
 from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
 from cntk._graph.records import python_value
@@ -312,13 +312,12 @@ class Function(Computed, TensorOpsMixin):
         if how not in ("share", "clone", "freeze"):
             raise GraphError(f'"{method}" is not a known clone method')
         given = {variable_of(old): variable_of(new) for old, new in substitutions.items()}
-        copier = Copier(how, given, fresh_inputs=fresh_inputs)
         replaced = given.get(self._primitive.outputs[0]) if len(self._primitive.outputs) == 1 else None
         if replaced is not None and replaced._owner is not None:  # something else is in the place of all of it
             return Function._of(replaced._owner)
         if fresh_inputs:
-            copier.carry_over(self._primitive)
-        return Function._of(copier.copy(self._primitive))
+            return Function._of(clone(self._primitive, how, given))
+        return Function._of(Copier(how, given).copy(self._primitive))
 
     def replace_placeholders(self, substitutions: Mapping[Any, Any]) -> Function:
         """Put variables in the place of placeholders, in this function, and return it.
@@ -381,6 +380,12 @@ class Function(Computed, TensorOpsMixin):
         from cntk._graph.offer import network_of
 
         return network_of(self, criterion, evaluations)
+
+    def _repr_svg_(self) -> str | None:
+        """Draw it, where it is the last line of a notebook's cell."""
+        from cntk._graph.offer import drawn
+
+        return drawn(self)
 
     def find_all_with_name(self, name: str, depth: int = 0) -> list[Any]:
         """Return the functions and variables of a name that it depends on.

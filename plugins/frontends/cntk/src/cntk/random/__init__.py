@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk._inherited import inherit
 from cntk.default_options import default_override_or, get_default_override
 from cntk.initializer import SentinelValueForAutoSelectRandomSeed
 from cntk.internal import sanitize_random_args
@@ -69,3 +70,6 @@ def bernoulli(shape: Any, dtype: Any = _SINGLE, mean: float = 0.5, seed: int = _
 def bernoulli_like(x: Any, mean: float = 0.5, seed: int = _AUTO, name: str = "") -> Function:
     """1 with a probability, else 0, in the shape of an operand."""
     return _like("bernoulli", x, [mean], seed, name)
+
+
+inherit(__name__)

@@ -10,11 +10,13 @@ import attrs
 from cntk._graph.errors import told
 from cntk._graph.leaves import node_of
 from cntk._graph.lower import lower
+from cntk._graph.pieces import minibatch_of
 from cntk._graph.run import model_of
 from cntk.learners import Learner, UserLearner
 from cntk.train._criterion import summed
 from cntk.train._fused import Fused, fused, is_one_hot
 from cntk.train._host import HostRule
+from cntk_core.api import Minibatch, StreamData
 from cntk_core.api.training import Parallel
 from cntk_core.api.training import Trainer as CoreTrainer
 
@@ -86,7 +88,7 @@ class Engine:
         return self._made
 
     def _make(self, data: Mapping[Any, Any]) -> _Made:
-        functions = [each for each in (self._loss, self._metric) if each is not None]
+        functions = [self._loss] if self._metric in (None, self._loss) else [self._loss, self._metric]
         found = [fused(each.output) for each in functions]
         labels = {each.labels for each in found if each is not None and each.labels is not None}
         self._fuses = self._fuses and _are_one_hot(labels, data)
@@ -177,7 +179,8 @@ class _Made:
         ]
         maker.network.infer()
         maker.network.mark(named[0], "criterion")
-        for node in named[1:]:
+        evaluations = [node for node in named[1:] if node is not named[0]]
+        for node in evaluations:
             maker.network.mark(node, "evaluation")
         for node in maker.network.inputs:
             maker.network.mark(node, "feature")
@@ -188,7 +191,7 @@ class _Made:
             maker.network,
             named[0],
             [_settings(learner, self.parameters) for learner in learners],
-            evaluations=named[1:],
+            evaluations=evaluations,
             engine=model.engine,
             plugins=model.plugins,
             parallel=parallel,
@@ -209,9 +212,16 @@ class _Made:
         for learner in learners:
             learner.move_out()
 
-    def named(self, data: Mapping[Any, Any]) -> dict[str, Any]:
-        """Return data by the names of the inputs; of variables that these functions read."""
-        return {self.nodes[variable].name: each for variable, each in data.items() if variable in self.nodes}
+    def named(self, data: Mapping[Any, Any]) -> dict[str, Any] | Minibatch:
+        """Return data by the names of the inputs, of variables that these functions read; packed ones as a minibatch.
+
+        Raises:
+            GraphError: some are packed, and others do not fit them.
+        """
+        found = {self.nodes[variable].name: each for variable, each in data.items() if variable in self.nodes}
+        if any(isinstance(each, StreamData) for each in found.values()):
+            return minibatch_of(self.trainer.model.network, found)
+        return found
 
 
 def _settings(learner: Learner, nodes: Mapping[Any, Any]) -> Any:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cntk._graph.feeding import to_core
+from cntk._graph.pieces import packed
 from cntk.core import Value
+from cntk.internal import sanitize_var_map
 from cntk.io import MinibatchData
 
 
@@ -14,7 +16,8 @@ def arguments_of(given: Any, variables: Sequence[Any]) -> dict[Any, Any]:
     """Return data by variable; without data nothing.
 
     Args:
-        given: data by variable or name, a tuple in the order of the variables, or the data of the only one.
+        given: data by variable or name, a tuple in the order of the variables, or the data of the only one; a pair of
+            data by variable and a list that says of each sequence whether it begins here.
         variables: what the functions take.
 
     Raises:
@@ -22,6 +25,8 @@ def arguments_of(given: Any, variables: Sequence[Any]) -> dict[Any, Any]:
     """
     if given is None or (isinstance(given, Mapping | tuple | list) and not given):
         return {}
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Mapping):
+        return sanitize_var_map(variables, given)
     if not isinstance(given, Mapping):
         several = given if isinstance(given, tuple) and len(variables) > 1 else (given,)
         if len(several) != len(variables):
@@ -53,6 +58,8 @@ def _feed(variable: Any, data: Any) -> Any:
     if isinstance(data, MinibatchData):
         return data.for_variable(variable)
     if isinstance(data, Value) and variable.dynamic_axes:
+        if data._starts is not None:
+            return packed(variable, data.for_variable(variable), data._starts)
         return to_core(variable, data.for_variable(variable))
     return to_core(variable, data)
 

@@ -7,13 +7,16 @@ minibatch is looked at for, its sum over the samples is what the operation ``Cro
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk._graph.feeding import is_sparse
 from cntk._graph.primitive import COMBINE
+from cntk_core.api import StreamData
 
 if TYPE_CHECKING:
     from cntk.variables import Variable
@@ -93,8 +96,10 @@ def is_one_hot(given: Any) -> bool:
     """Return whether all samples have one element that is 1, and all others 0.
 
     Args:
-        given: samples ``(samples, size)``, a CSR matrix of them, or a list of such for sequences.
+        given: samples ``(samples, size)``, a CSR matrix of them, or a list of such for sequences; packed or not.
     """
+    if isinstance(given, StreamData):
+        return is_one_hot(given.data)
     if isinstance(given, list):
         dense = bool(given) and all(isinstance(each, np.ndarray) and each.ndim == 2 for each in given)
         return is_one_hot(np.concatenate(given)) if dense else all(map(is_one_hot, given))
@@ -104,4 +109,11 @@ def is_one_hot(given: Any) -> bool:
     if not isinstance(given, np.ndarray) or given.ndim < 2:
         return False
     rows = given.reshape(-1, given.shape[-1])
-    return bool(np.count_nonzero(rows) == len(rows) and (not len(rows) or rows.max(axis=1).min() == 1))
+    if np.count_nonzero(rows) != len(rows):
+        return False
+    return bool((rows.dot(_ones(rows.shape[1], rows.dtype)) == 1).all())  # so none has two, since another had none
+
+
+@lru_cache(maxsize=16)
+def _ones(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.ones(size, dtype)

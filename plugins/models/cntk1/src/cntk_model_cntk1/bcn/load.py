@@ -47,6 +47,8 @@ _LANGUAGE = "model"
 _SMALLEST_SQUARE = 1e-30
 _MOST_NEGATIVES = 2**20
 _LEAST_NODE = 4
+_NOTHING_STORED = ("CosDistanceWithNegativeSamples", "SequenceWithSoftmax")
+"""Operations with attributes here of which the original stores none."""
 _LEAST_NAME = 2
 _GROUPS = (
     ("feature", ("FeatureNodes",)),
@@ -219,7 +221,7 @@ class _Importer:
         read = READERS.get(op.name) or IMAGE_READERS.get(op.name)
         if read is not None:
             return read(source)
-        if attrs.fields(op.attributes) and op.name != "CosDistanceWithNegativeSamples":
+        if attrs.fields(op.attributes) and op.name not in _NOTHING_STORED:
             raise UnsupportedError(
                 f"'{self.reader.path}' has a node of {op.name} before byte {self.reader.position}: what the original "
                 "stores for that operation is not known"

@@ -235,16 +235,16 @@ def broadcast_as(operand: Any, broadcast_as_operand: Any, name: str = "") -> Fun
     return block("Sequence::BroadcastAs", name, given, lambda a, b: made("ReconcileDynamicAxis", a, b))
 
 
-def unpack(seq: Any, padding_value: float, no_mask_output: bool = False, name: str = "") -> Function:
+def unpack(x: Any, padding_value: float, no_mask_output: bool = False, name: str = "") -> Function:
     """Sequences as a static axis, as long as the longest.
 
     Args:
-        seq: a sequence.
+        x: a sequence.
         padding_value: behind the ends of shorter ones.
         no_mask_output: give only this; otherwise also 1 where there is a step, else 0.
         name: of the user.
     """
-    return made("UnpackSequence", one(seq), name=name, sequenceUnpackPaddingValue=float(padding_value),
+    return made("UnpackSequence", one(x), name=name, sequenceUnpackPaddingValue=float(padding_value),
                 sequenceUnpackSuppressMaskOutput=no_mask_output)  # fmt: skip
 
 

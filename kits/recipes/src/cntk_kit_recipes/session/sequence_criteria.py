@@ -1,0 +1,85 @@
+"""Sequence training in recipes: the lattices that a criterion of CNTK's takes without an input, and its SGD keys."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from cntk_core.config import Config, bind, option, option_keys, options
+from cntk_core.errors import ConfigError, NetworkError
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node
+from cntk_core.ops.families.lattices import HIDDEN_INPUT, LATTICE_COLUMNS
+from cntk_core.ops.families.sequence_training import SequenceTrainingAttributes
+
+
+@options
+class SequenceKeys:
+    """The keys of the SGD block for criteria over lattices, by CNTK's names and with its defaults."""
+
+    h_smoothing_weight: float = option(default=0.95, doc="share of the sequence criterion; the rest: cross entropy")
+    frame_drop_thresh: float = option(default=1e-10, doc="frames whose label is less probable are left out")
+    do_reference_align: bool = option(default=False, doc="labels: the best path through the reference's phones")
+    seq_gammar_amf: float = option(default=14.0, key="seqGammarAMF", doc="acoustic scores are divided by it")
+    seq_gammar_lmf: float = option(default=14.0, key="seqGammarLMF", doc="factor of the language model's scores")
+    seq_gammar_word_pen: float = option(default=0.0, doc="added to the score of each arc")
+    seq_gammar_bmmi_factor: float = option(default=0.0, key="seqGammarBMMIFactor", doc="boosted MMI")
+    seq_gammar_uses_mbr: bool = option(default=False, key="seqGammarUsesMBR", doc="sMBR in place of MMI")
+
+
+SEQUENCE_KEYS: tuple[str, ...] = tuple(option_keys(SequenceKeys))
+"""As recipes write them."""
+
+
+def read_sequence_keys(block: Config) -> SequenceKeys:
+    """Read the keys in an SGD block.
+
+    Raises:
+        ConfigError, Problems: a value is wrong.
+    """
+    keys = bind(block.only(SEQUENCE_KEYS), SequenceKeys, what="the SGD block")
+    if not 0.0 <= keys.h_smoothing_weight <= 1.0:
+        text = f"hSmoothingWeight must be in [0, 1], not {keys.h_smoothing_weight:g}"
+        raise ConfigError(text, where=block.location("hSmoothingWeight"))
+    if not 0.0 < keys.seq_gammar_amf < math.inf:
+        raise ConfigError(
+            f"seqGammarAMF must be above 0, not {keys.seq_gammar_amf:g}", where=block.location("seqGammarAMF")
+        )
+    return keys
+
+
+def lattice_criteria(network: Network) -> list[Node]:
+    """Return the criteria over lattices."""
+    return [node for node in network if isinstance(node.attributes, SequenceTrainingAttributes)]
+
+
+def give_lattices(network: Network, keys: SequenceKeys | None = None) -> Network:
+    """Give criteria without lattices the hidden input that a reader's lattices feed, and return the network.
+
+    Args:
+        network: changed in place.
+        keys: what the criteria have to say themselves from now on; None leaves that as it is.
+
+    Raises:
+        NetworkError: another node has the name of the input.
+    """
+    for node in lattice_criteria(network):
+        if keys is not None:
+            every: Any = keys
+            node.attributes = SequenceTrainingAttributes(**attrs.asdict(every))
+        if len(node.inputs) == 3:
+            node.inputs.append(_hidden_input(network))
+    return network
+
+
+def _hidden_input(network: Network) -> Node:
+    if HIDDEN_INPUT not in network:
+        return network.add(Input.make(HIDDEN_INPUT, (LATTICE_COLUMNS,), axis=HIDDEN_INPUT))
+    found = network[HIDDEN_INPUT]
+    if not isinstance(found, Input) or found.shape != (LATTICE_COLUMNS,):
+        raise NetworkError(
+            f"the name '{HIDDEN_INPUT}' is that of the input for lattices", where=found.where, hint="Rename the node."
+        )
+    return found
