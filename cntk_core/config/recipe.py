@@ -5,7 +5,8 @@ Rules of the original: docs/original-rules.md#the-command-line and #files-and-co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -62,14 +63,14 @@ class CommandLine:
         return tuple(argument.text for argument in self.arguments if not argument.is_file)
 
 
-def split_command_line(arguments: Sequence[str]) -> CommandLine:
-    """Sort ``configFile=a+b``, ``key=value`` and ``currentDirectory=dir``; nothing is read."""
+def split_command_line(arguments: Sequence[str], base: Path = Path()) -> CommandLine:
+    """Sort ``configFile=a+b``, ``key=value`` and ``currentDirectory=dir``; nothing is read. ``base``: where to look."""
     found: list[Argument] = []
     directory: Path | None = None
     for number, text in enumerate(arguments, start=1):
         if text.lower().startswith(_FILE):
             column = len(_FILE) + 1
-            for path in text[len(_FILE) :].split("+"):
+            for path in _files(text[len(_FILE) :], base / (directory or "")):
                 if path:
                     found.append(Argument(path, Location(COMMAND_LINE, number, column), True, directory))
                 column += len(path) + 1
@@ -78,6 +79,15 @@ def split_command_line(arguments: Sequence[str]) -> CommandLine:
             directory = (directory or Path()) / text[len(_DIRECTORY) :]
         found.append(Argument(text, Location(COMMAND_LINE, number, 1)))
     return CommandLine(tuple(found), directory)
+
+
+def _files(text: str, base: Path) -> Iterator[str]:
+    """Yield the files of ``a+b``: what is between the signs, or the longest name with signs that a file has."""
+    while text:
+        signs = [at for at, letter in enumerate(text + "+") if letter == "+"]
+        end = next((at for at in reversed(signs[1:]) if os.path.isfile(base / text[:at])), signs[0])
+        yield text[:end]
+        text = text[end + 1 :]
 
 
 def load_recipe(arguments: Sequence[str], *, directory: Path | None = None) -> Config:
@@ -94,7 +104,7 @@ def load_recipe(arguments: Sequence[str], *, directory: Path | None = None) -> C
         ConfigError: A file cannot be read or is named twice, or the text is wrong.
     """
     base = directory or Path()
-    line = split_command_line(arguments)
+    line = split_command_line(arguments, base)
     if not line.files:
         raise UsageError("no config file is named", hint="cntk configFile=recipe.cntk [key=value ...]")
     here = None if line.directory is None else base / line.directory
@@ -112,11 +122,7 @@ def parse_text(text: str, *, file: str = "<text>") -> Config:
 
 
 def read_source(path: Path, config: Config | None = None, *, where: Location | None = None) -> SourceText:
-    """Read a file that belongs to a recipe, such as NDL or MEL: comments stripped, variables of ``config`` filled in.
-
-    Args:
-        where: The place that names the file, for the error that says that it cannot be read.
-    """
+    """Read a file of a recipe, such as NDL: comments stripped, ``config``'s variables filled in. ``where`` names it."""
     source = read_file(path, what="file", where=where)
     return source if config is None else config.resolve(source, inner_first=True)
 
@@ -133,8 +139,7 @@ class _Reader:
         if not argument.is_file:
             return SourceText(argument.text, (0,), (argument.where,))
         path = base / (argument.directory or "") / argument.text
-        first = self._named.get(_same(path))
-        if first is not None:
+        if (first := self._named.get(_same(path))) is not None:
             raise ConfigError(
                 f"the config file '{argument.text}' is named twice",
                 where=argument.where,
@@ -144,10 +149,7 @@ class _Reader:
         return read_file(path, where=argument.where)
 
     def with_includes(self, source: SourceText) -> SourceText:
-        """Return the text with each line ``include=a+b`` replaced by those files.
-
-        Without recursion: the lines of an included file are put in front of what is still to be read.
-        """
+        """Return the text with each line ``include=a+b`` replaced by those files, whose own lines come next."""
         done: list[SourceText] = []
         pending = [source]
         while pending:
@@ -156,8 +158,7 @@ class _Reader:
             if start is None:
                 done.append(part)
                 continue
-            end = part.text.find("\n", start)
-            end = len(part.text) if end < 0 else end
+            end = (part.text + "\n").find("\n", start)
             if start:
                 done.append(part.slice(0, start - 1))
             if end < len(part.text):
@@ -174,14 +175,13 @@ class _Reader:
             )
         texts = []
         offset = len(_INCLUDE)
-        for name in line.text[offset:].split("+"):
+        for name in _files(line.text[offset:], self._directory):
             where = line.locate(offset)
             offset += len(name) + 1
             path = self._find(name.strip(" \t"), where)
             if not name.strip(" \t"):
                 continue
-            if _same(path) in self._named:
-                first = self._named[_same(path)]
+            if (first := self._named.get(_same(path))) is not None:
                 self.warnings.append(f"{where}: '{name}' is not included again; it was read before ({first})")
                 continue
             if len(self._named) >= _MAX_INCLUDED:
@@ -199,10 +199,8 @@ class _Reader:
 
 def _include_line(text: str) -> int | None:
     """Return the offset of the first line that begins with ``include=``."""
-    if text.startswith(_INCLUDE):
-        return 0
-    found = text.find("\n" + _INCLUDE)
-    return None if found < 0 else found + 1
+    found = ("\n" + text).find("\n" + _INCLUDE)
+    return None if found < 0 else found
 
 
 def _same(path: Path) -> Path:

@@ -46,6 +46,23 @@ def test_files_and_overrides(folder: Path) -> None:
     assert config.current_directory is None
 
 
+def test_a_sign_in_the_name_of_a_file_that_is_there(folder: Path) -> None:
+    """``+`` cuts where no file has it in its name; the longest such name counts."""
+    (folder / "b+c").mkdir()
+    (folder / "b+c" / "x.cntk").write_text("x=1")
+    (folder / "y.cntk").write_text("y=2\nz=0")
+    (folder / "z+.cntk").write_text("z=3")
+    config = load_recipe(["configFile=b+c/x.cntk+y.cntk+z+.cntk"])
+    assert [config.integer(key) for key in "xyz"] == [1, 2, 3]
+    assert str(config.location("y")) == "y.cntk:1:1"
+    assert load_recipe(["currentDirectory=b+c", "configFile=x.cntk+../y.cntk"]).integer("y") == 2
+    assert load_recipe(["configFile=b+c/x.cntk"], directory=folder).integer("x") == 1
+    (folder / "i.cntk").write_text("include=b+c/x.cntk+y.cntk\n")
+    assert [load_recipe(["configFile=i.cntk"]).integer(key) for key in "xy"] == [1, 2]
+    # What is there in parts only is cut, and the part that is not there is told.
+    assert raised("configFile=y.cntk+b+d/x.cntk").startswith("<command line>:1:19: cannot read the config file 'b'")
+
+
 def test_the_order_of_arguments_decides(folder: Path) -> None:
     (folder / "a.cntk").write_text("x=file")
     assert load_recipe(["x=before", "configFile=a.cntk"]).string("x") == "file"

@@ -49,6 +49,26 @@ def test_a_name_that_is_not_installed(registry):
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (
+            "readers",
+            "CNTKTextFormatReader CNTKBinaryReader ImageReader HTKMLFReader HTKDeserializers UCIFastReader "
+            "BinaryReader LMSequenceReader LUSequenceReader SparsePCReader LibSVMBinaryReader DSSMReader KaldiReader "
+            "Kaldi2Reader",
+        ),
+        ("writers", "HTKMLFWriter LMSequenceWriter LUSequenceWriter BinaryWriter"),
+    ],
+)
+def test_no_other_name_is_suggested_for_one_of_the_original(registry, kind, names):
+    """Each has a wheel of its own: what is only called alike reads another format."""
+    for name in names.split():
+        text = text_of(MissingPluginError, lambda name=name: getattr(registry, kind).get(name, WHERE))
+        assert f"no {kind[:-1]} named '{name}'. It lives in cntk-reader-" in text
+        assert "did you mean" not in text
+
+
 def test_a_name_that_is_not_released(registry, monkeypatch):
     monkeypatch.setitem(known("cntk.engines"), "tpu", ("tpu", Wheel("cntk-engine-tpu", released=False)))
     assert text_of(MissingPluginError, lambda: registry.engines.get("tpu")) == (

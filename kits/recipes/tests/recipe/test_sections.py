@@ -82,6 +82,14 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             "    one of these must be specified: createNetwork, SimpleNetworkBuilder, NDLNetworkBuilder, "
             "BrainScriptNetworkBuilder, ExperimentalNetworkBuilder, PythonNetworkBuilder\n",
         ),
+        (
+            "action = train ; modelPath = m ; SGD = [ maxEpochs = 1 ; learningRatesPerSample = 1 ] ; "
+            "NDLLNetworkBuilder = [ ]" + READER,
+            "s.cntk:1:95: No network builder found in the section X: there is none called 'NDLLNetworkBuilder'; "
+            "did you mean 'NDLNetworkBuilder'?\n"
+            "    one of these must be specified: createNetwork, SimpleNetworkBuilder, NDLNetworkBuilder, "
+            "BrainScriptNetworkBuilder, ExperimentalNetworkBuilder, PythonNetworkBuilder\n",
+        ),
     ],
 )
 def test_wrong_sections(section: str, message: str, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,9 +101,9 @@ def test_wrong_sections(section: str, message: str, recipe: Path, capsys: pytest
 def test_all_that_is_wrong_with_a_training_is_reported_together(
     recipe: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = failed(capsys, "Train=[reader=[readerType=SparsePCReader];SGD=[learningRatesPerMB=1;momentumPerMB=2]]")
+    text = failed(capsys, "Train=[reader=[readerType=ImageRedaer];SGD=[learningRatesPerMB=1;momentumPerMB=2]]")
     assert [line.partition(": ")[2] for line in text.splitlines() if line.startswith("<command line>")] == [
-        "no reader named 'SparsePCReader'; did you mean 'ImageReader'?",
+        "no reader named 'ImageRedaer'; did you mean 'ImageReader'?",
         "'learningRatesPerSample' and 'learningRatesPerMB' are both given",
         "momentumPerMB must be in [0, 1), not 2",
     ]

@@ -71,6 +71,22 @@ def test_strict(capsys, strict: str):
     assert not Path("m").exists(), "nothing was begun"
 
 
+def test_keys_of_the_top_level_without_effect(capsys):
+    """They are noted with the others, once; other keys of the top level may be variables."""
+    more = ["lockGPU=false", "excludedDevices=1", "DataDir=there"]
+    told = [line for line in log(capsys, *more).splitlines() if "nothing reads" in line]
+    assert told[0].startswith(
+        "Note: nothing reads these keys (with strict=true they are errors): 'excludedDevices' of the top level "
+        "(<command line>:3:1), 'lockGPU' of the top level (<command line>:2:1), "
+    )
+    assert len(told) == 1
+    assert "DataDir" not in told[0]
+    assert log(capsys, *more, "strict=true", fails=True).partition("EXCEPTION occurred: ")[2] == (
+        "<command line>:3:1: excludedDevices has no effect here\n    Remove it.\n"
+        "<command line>:2:1: lockGPU has no effect here\n    Remove it.\n2 problems found\n"
+    )
+
+
 def test_strict_in_the_recipe_and_not_on_the_command_line(capsys):
     Path("r.cntk").write_text(RECIPE + "strict = true\n")
     assert "has no option 'wobble'" in log(capsys, fails=True)

@@ -76,6 +76,8 @@ def test_dimensions_that_are_inferred(net) -> None:
         ('init="heNormal", initOnCPUOnly=true', Random("heNormal", seed=1)),
         ("init=fixedvalue, value=-2.5", FixedValue(-2.5)),
         ("init=fixedValue, value=half", FixedValue(0.5)),
+        ("init=zero", FixedValue(0.0)),
+        ('init="Zero", value=2', FixedValue(0.0)),
         ("randomSeed=7", Random("uniform", seed=7)),
         ("randomSeed=-1", Random("uniform", seed=1)),
         ("init=kind", Random("uniform", seed=1)),

@@ -41,11 +41,13 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("lu.txt").write_text("x O\ny T\nEOS O\n\n\nz O\nother T\n\nx y T\nz O\ny O\nEOS O\n")
 
 
-def make_reader(kind: type, recipe: str, for_writing: bool = False, inputs: dict | None = None, **parts: str):
+def make_reader(
+    kind: type, recipe: str, for_writing: bool = False, inputs: dict | None = None, trace=None, **parts: str
+):
     """Make a reader of a recipe with some parts."""
     names = ("keys", "features", "words", "labels")
     block = parse_text(recipe.format(**{name: parts.get(name, "") for name in names}), file="r.cntk").section("reader")
-    context = ReaderContext(dtype=np.dtype(np.float64), for_writing=for_writing, inputs=inputs or {})
+    context = ReaderContext(dtype=np.dtype(np.float64), for_writing=for_writing, inputs=inputs or {}, trace=trace)
     return kind(kind.settings_from(block, f"reader '{kind.__name__}'"), context)
 
 

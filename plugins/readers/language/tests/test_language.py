@@ -102,11 +102,41 @@ def test_the_first_unknown_words_are_compared_with_those_there_are(lm) -> None:
 def test_errors_of_the_recipe(lm, lu) -> None:
     message = "r.cntk:3:37: stream 'features' has 5 rows, but the network's input 'features' is [7]"
     assert error_of(lm, inputs={"features": (7,)}) == message
-    assert "('writerType')" in error_of(lm, keys="; writerType = BinaryWriter")
     text = error_of(lu, keys="; nbruttsineachrecurrentiter = 0 ; randomize = often", labels="; mode = odd")
     assert "3 problems found" in text
-    assert "dataMultiPass=true is not supported" in error_of(lu, keys="; dataMultiPass = true")
-    assert "ioNodeNames" in error_of(lu, keys="; ioNodeNames = a:b")
+    assert error_of(lu, keys="; ioNodeNames = a:b").partition(": ")[2] == (
+        "ioNodeNames, several texts in one reader, is not supported\n    Name them with readers=a:b instead, "
+        "with a=[ readerType=LUSequenceReader ; ... ] and b=[ ... ]."
+    )
+    assert error_of(lu, keys="; ignoresentencebegintag = true").partition(": ")[2] == (
+        "ignoresentencebegintag=true is not supported\n"
+        "    The original refuses it as well, since its version 2.0: remove it."
+    )
+    assert error_of(lu, labels="; isProposal = true").partition(": ")[2] == (
+        "isProposal=true is not supported\n    Search for words in a program of your own: docs/example-g2p.md has one."
+    )
+
+
+def test_caches_are_not_needed(lm, lu) -> None:
+    """The keys of a binary cache change nothing but the log."""
+    for make, name in ((lm, "LMSequenceReader"), (lu, "LUSequenceReader")):
+        told: list[str] = []
+        reader = make(keys="; writerType = BinaryWriter ; wfile = cache.bin", trace=told.append)
+        assert rows(reader) == rows(make())
+        assert told == [f"{name}: no binary cache is written or read (writerType), the text is parsed directly"]
+        assert not Path("cache.bin").exists()
+
+
+def test_an_epoch_that_is_larger_than_the_text(lu) -> None:
+    """It ends with the text, unless ``dataMultiPass`` says that this is read again."""
+    once, again = lu(), lu(keys="; dataMultiPass = true")
+    found = rows(once)["features"]
+    assert rows(again)["features"] == found
+    assert rows(once, epoch_size=18)["features"] == found
+    assert rows(again, epoch_size=18)["features"] == found * 2
+    assert rows(again, epoch_size=18, epoch=1)["features"] == found * 2
+    assert rows(again, epoch_size=10)["features"] == [*found, found[0]]
+    assert rows(again, epoch_size=18, skip_samples=9)["features"] == found
 
 
 def test_words_with_tags(lu) -> None:

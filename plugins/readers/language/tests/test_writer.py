@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cntk_reader_language import LUSequenceWriter
+from cntk_reader_language import LMSequenceWriter, LUSequenceWriter
 
 from cntk_core.api import CntkError, Config, SequenceOutput, WriterContext
 from cntk_core.api.builders import SourceText
@@ -80,3 +80,24 @@ def test_file_that_cannot_be_written() -> None:
     with pytest.raises(CntkError) as caught:
         make().write({"z": [SequenceOutput("", np.zeros((1, 3)))]})
     assert str(caught.value) == "r.cntk:2:1: 'out/z.txt' cannot be written: file exists"
+
+
+def test_words_of_a_class_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """LMSequenceWriter: the names are the third column of the file of word classes."""
+    Path("vocab.txt").write_text("0 9 </s> 0\n1 5 to 0\n2 4 go 1\n")
+    recipe = (RECIPE % 2).replace("LUSequenceWriter", "LMSequenceWriter ; unk = '<unk>'").replace("tags", "vocab")
+    Path("r.cntk").write_text(recipe)
+    assert main(["configFile=r.cntk"]) == 0, capsys.readouterr().err
+    assert Path("z.txt").read_text() == "to go </s> \ngo \n"
+
+
+def test_what_is_wrong_with_a_class_file() -> None:
+    config = Config.from_source(SourceText.of(BLOCK, "r.cntk"))
+    options = LMSequenceWriter.settings_from(config, "writer 'LMSequenceWriter'")
+    with pytest.raises(CntkError) as caught:
+        LMSequenceWriter(options, WriterContext({"z": 3}))
+    text = "the line is not 'number count word class'"
+    assert str(caught.value) == "\n".join([*(f"tags.txt:{n}: {text}" for n in (1, 2, 3)), "3 problems found"])
+    with pytest.raises(CntkError) as caught:
+        LMSequenceWriter(options, WriterContext({"y": 3}))
+    assert str(caught.value).startswith("r.cntk:2:1: LMSequenceWriter: the action writes no node 'z'")

@@ -143,16 +143,6 @@ def test_a_label_map_is_made_from_the_data() -> None:
             "    All columns stand in one table: give file=... once, in the reader's block.",
         ),
         (
-            {"keys": "; minibatchMode = Full"},
-            "r.cntk:3:51: minibatchMode=full, which fills the last minibatch from the next sweep, is not supported\n"
-            "    Set minibatchMode=partial: the last minibatch of a sweep may be small.",
-        ),
-        (
-            {"keys": "; writerType = BinaryWriter"},
-            "r.cntk:3:51: UCIFastReader does not read or write binary caches ('writerType')\n"
-            "    Remove writerType and the keys of its cache: the table is parsed directly.",
-        ),
-        (
             {"keys": '; customDelimiter = ";;"'},
             "r.cntk:3:51: customDelimiter must be one ASCII character, not ';;'",
         ),
@@ -289,3 +279,29 @@ def test_data_in_their_order_come_in_small_chunks(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("cntk_kit_readers.chunked.FIRST_BYTES", 14)
     assert read(make()) == expected
     assert max(loaded) > 0
+
+
+def test_whole_minibatches_alone() -> None:
+    """A sweep has as many as fit into it; any other epoch becomes larger, and goes on in the next sweep."""
+    full = "; randomize = none ; minibatchMode = Full"
+    rows = read(make(), minibatch_size=1)["features"]
+    assert len(rows) == 4
+    assert read(make(full), minibatch_size=3)["features"] == rows[:3]
+    assert read(make(full), minibatch_size=3, epoch=1)["features"] == rows[:3]
+    assert read(make(full), minibatch_size=2, max_samples=2)["features"] == rows[:2]
+    assert read(make(full), minibatch_size=2, epoch_size=5)["features"] == [*rows, *rows[:2]]
+    assert read(make(full), minibatch_size=2, epoch_size=5, epoch=1)["features"] == [*rows[2:], *rows]
+    with pytest.raises(CntkError) as caught:
+        read(make(full), minibatch_size=5)
+    assert str(caught.value) == (
+        "minibatchMode=full, but t.txt has 4 samples and a minibatch 5\n"
+        "    Set minibatchMode=partial, or a smaller minibatchSize."
+    )
+
+
+def test_a_cache_is_not_needed() -> None:
+    told: list[str] = []
+    reader = make("; randomize = none ; writerType = BinaryWriter ; wfile = t.bin", trace=told.append)
+    assert read(reader) == read(make())
+    assert told == ["UCIFastReader: no binary cache is written or read (writerType), the table is parsed directly"]
+    assert not Path("t.bin").exists()

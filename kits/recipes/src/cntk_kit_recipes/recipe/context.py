@@ -16,7 +16,7 @@ from cntk_core.contract.builder import BuildContext, SeedNumbers
 from cntk_core.contract.events import Job, MinibatchSource
 from cntk_core.contract.reader import DataReader, ReaderContext
 from cntk_core.contract.writer import DataWriter, WriterContext
-from cntk_core.errors import CntkError, ConfigError, DataError, Location, WrongResult, shown
+from cntk_core.errors import CntkError, ConfigError, DataError, Location, WrongResult, did_you_mean, shown
 from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
@@ -241,10 +241,14 @@ class ActionContext:
 
     def no_builder(self, section: Config) -> ConfigError:
         """Return the error that says that a section describes no network."""
+        words = network_words(self.plugins.registry)
+        near = {key: guess for key in section.keys() if (guess := did_you_mean(key, words))}  # noqa: SIM118 - no dict
+        key = next(iter(near), None)
         return ConfigError(
-            f"No network builder found in the section {section.name}",
-            where=section.where,
-            hint=f"one of these must be specified: {', '.join(network_words(self.plugins.registry))}",
+            f"No network builder found in the section {section.name}"
+            + ("" if key is None else f": there is none called '{key}'{near[key]}"),
+            where=section.where if key is None else section.location(key),
+            hint=f"one of these must be specified: {', '.join(words)}",
         )
 
     def describe_network(self, section: Config, build: BuildContext | None = None) -> Network:

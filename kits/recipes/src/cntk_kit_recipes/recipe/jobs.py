@@ -9,14 +9,28 @@ from pathlib import Path
 import attrs
 
 from cntk_core.config import Config, Value
+from cntk_core.config.unread import STRICT
 from cntk_core.contract.action import Action
-from cntk_core.errors import CntkError, ConfigError, collect, raise_problems
+from cntk_core.errors import CntkError, ConfigError, OptionError, collect, raise_problems
 from cntk_core.plugins.registry import Registry
 from cntk_core.trust import ask_to_run, ask_to_write
 from cntk_kit_recipes.recipe import actions as table
 from cntk_kit_recipes.recipe.context import ActionContext, device_of, precision_of
 from cntk_kit_recipes.recipe.descriptions import languages
 from cntk_kit_recipes.session.neighbours import epoch_of
+
+WITHOUT_EFFECT = (
+    "excludedDevices",
+    "forceDeterministicAlgorithms",
+    "hyperCompressMemory",
+    "lockGPU",
+    "optimizeGradientAccumulation",
+    "profilerBufferSize",
+    "profilerSyncGpu",
+    "shareNodeValueMatrices",
+    "traceGPUMemoryAllocations",
+)
+"""Keys of the original's top level that change nothing here."""
 
 
 @attrs.frozen(eq=False)
@@ -37,6 +51,23 @@ def check_top_level(config: Config) -> None:
         raise ConfigError(
             "the parameter 'type' is called 'precision' now", where=config.location("type"), hint="precision = float"
         )
+    _note_without_effect(config)
+
+
+def _note_without_effect(config: Config) -> None:
+    """Note the keys of the original that change nothing here, to be said once with the other unread keys.
+
+    Raises:
+        OptionError, Problems: there are some, and the recipe is to be read strictly.
+    """
+    found = [(key, config.location(key)) for key in WITHOUT_EFFECT if config.own(key) is not None]
+    if config.boolean(STRICT, False):
+        raise_problems(
+            [OptionError(f"{key} has no effect here", where=place, hint="Remove it.") for key, place in found]
+        )
+    if config.unread is not None:
+        for key, place in found:
+            config.unread.add(key, "the top level", place)
 
 
 def find_jobs(config: Config, registry: Registry, only: str | None = None) -> list[Job]:

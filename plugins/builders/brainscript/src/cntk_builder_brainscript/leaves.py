@@ -5,6 +5,9 @@ Rules of the original: docs/original-rules.md#brainscript-inputs-parameters-cons
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from cntk_builder_brainscript.settings import MAX_DIMENSION, Settings
 from cntk_builder_brainscript.values import FREE_DIMENSION, Array
 from cntk_core.api import (
@@ -17,7 +20,6 @@ from cntk_core.api import (
     Node,
     Parameter,
     Shape,
-    UnsupportedError,
     from_cntk,
     to_cntk,
 )
@@ -67,6 +69,8 @@ def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> In
             "write init='fromLiteral' as well"
         )
     if kind == "initValue":
+        if isinstance(settings.record.find("initValue"), Array):
+            return _written_out(settings.numbers("initValue"), to_cntk(shape), settings)
         return FixedValue(settings.number("initValue"))
     if kind == "zero":
         return FixedValue(0.0)
@@ -97,14 +101,25 @@ def _implied_kind(settings: Settings) -> str:
     value = settings.record.find("initValue")
     if value is None or value == "":
         return "uniform"
-    if not isinstance(value, Array):
-        return "initValue"
-    raise UnsupportedError(
-        "an array as initValue is not supported",
-        where=settings.record.where_of("initValue"),
-        hint="Write the values as a text, one row of the matrix per line: "
-        "init = 'fromLiteral', initFromLiteral = '1 2\n3 4'.",
-    )
+    return "initValue"
+
+
+def _written_out(values: Sequence[float], dims: Shape, settings: Settings) -> FromLiteral:
+    """Return the elements of an array as the values of a parameter, the first axis of its shape first.
+
+    Raises:
+        BuildError: they do not fill the shape.
+    """
+    rows = dims[0] if dims and dims[0] else len(values)
+    if not values or len(values) % rows or (0 not in dims and len(values) != math.prod(dims)):
+        size = " x ".join(map(str, dims))
+        raise BuildError(
+            f"initValue of {settings.owner} has {len(values)} elements, and its shape is [{size}]",
+            where=settings.record.where_of("initValue"),
+            hint="Write as many as the shape has; those of its first axis stand side by side.",
+        )
+    lines = (" ".join(map(repr, values[row::rows])) for row in range(rows))
+    return FromLiteral("\n".join(lines), settings.where)
 
 
 def make_input(settings: Settings, name: str, *, sparse: bool) -> Input:

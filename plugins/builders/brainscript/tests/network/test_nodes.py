@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from cntk_core.api.builders import FixedValue, FromFile, FromLiteral, Random, SeedNumbers
@@ -54,6 +55,41 @@ def test_inputs_of_any_size_and_without_sequences(build, error_of):
     assert "must be dimensions (0 is one to be inferred), not the number -3" in error_of(
         "{ x = Input {4} ; z = ParameterTensor {(3 : FreeDimension)} * x }"
     )
+
+
+def test_the_elements_of_a_parameter_as_an_array(build):
+    """The first axis of the shape comes first, as everywhere; a dimension that is 0 is found by counting."""
+    network = build(
+        """{
+        W = ParameterTensor {(2 : 3), initValue = (1 : 2 : 3 : 4 : 5 : 6)}
+        T = ParameterTensor {(2 : 2 : 2), initValue = array [0..7] (i => i)}
+        v = ParameterTensor {Inferred, initValue = (1 : 2)}
+        b = ParameterTensor {(2 : 0), initValue = (1 : 2 : 3 : 4)}
+        }"""
+    )
+    values = {name: network[name].initializer(network[name].shape, np.dtype("f8"), 0).tolist() for name in "WTvb"}
+    assert values == {
+        "W": [[1, 2], [3, 4], [5, 6]],
+        "T": [[[0, 1], [2, 3]], [[4, 5], [6, 7]]],
+        "v": [1, 2],
+        "b": [[1, 2], [3, 4]],
+    }
+
+
+def test_transposed_convolutions_of_versions_before_2(build):
+    """``Convolution`` had a parameter for it; ``false`` stands in recipes of that time, too."""
+    network = build(
+        """{
+        p = ImageInput {6, 6, 2}
+        a = Convolution (ParameterTensor {(3 : 3 : 2 : 8)}, p, (3 : 3), mapDims = 8, transpose = false)
+        W = ParameterTensor {(2 : 2 : 3 : 2)}
+        b = Convolution (W, p, (2 : 2 : 3), mapDims = 2, stride = 2, autoPadding = false, transpose = true)
+        c = ConvolutionTranspose (W, p, (2 : 2 : 3), mapDims = 2, stride = 2, autoPadding = false)
+        }"""
+    )
+    assert network["a"].shape == (8, 6, 6)
+    assert network["b"].attributes == network["c"].attributes
+    assert network["b"].shape == network["c"].shape
 
 
 def test_a_convolution_along_sequences(build):
@@ -281,8 +317,8 @@ def test_what_is_known_of_a_node(build):
             "r.cntk:1:33: learningRateMultiplier of LearnableParameter 'W' is negative: -1",
         ),
         (
-            "{ W = ParameterTensor {2, initValue = (1:2)} }",
-            "r.cntk:1:67: an array as initValue is not supported",
+            "{ W = ParameterTensor {2, initValue = (1:2:3)} }",
+            "r.cntk:1:67: initValue of LearnableParameter 'W' has 3 elements, and its shape is [2]",
         ),
         (
             "{ x = ImageInput {5, 6, 3, imageLayout = 'WCH'} }",

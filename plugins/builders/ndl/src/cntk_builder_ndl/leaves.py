@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 
 from cntk_builder_ndl.making import Made, Make
@@ -65,6 +66,8 @@ def make_parameter(*, image: bool) -> Make:
             seed_offset=reader.seed_offset,
             where=reader.option_where("init"),
         )
+        if kind.lower() == "zero":  # as in BrainScript; the original's own page about NDL has it
+            kind, settings = "fixedValue", attrs.evolve(settings, value=0.0)
         first = numbered(reader.context.make_initializer(kind, settings), reader.next_seed)
         if isinstance(first, FromFile) and 0 in shape:
             shape = first.complete(shape)

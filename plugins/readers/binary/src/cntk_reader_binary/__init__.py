@@ -1,7 +1,17 @@
-"""Reader and writer for CNTK's binary format (CBF)."""
+"""Readers and writers for CNTK's binary format (CBF) and for the binary caches of its older readers."""
 
 from cntk_reader_binary.options import BinaryReaderOptions, StreamKeys
 from cntk_reader_binary.reader import CNTKBinaryReader
+from cntk_reader_binary.section_reader import BinaryReader
+from cntk_reader_binary.section_writer import BinaryWriter
 from cntk_reader_binary.writer import BinaryWriterOptions, CNTKBinaryWriter
 
-__all__ = ["BinaryReaderOptions", "BinaryWriterOptions", "CNTKBinaryReader", "CNTKBinaryWriter", "StreamKeys"]
+__all__ = [
+    "BinaryReader",
+    "BinaryReaderOptions",
+    "BinaryWriter",
+    "BinaryWriterOptions",
+    "CNTKBinaryReader",
+    "CNTKBinaryWriter",
+    "StreamKeys",
+]

@@ -13,6 +13,7 @@ from cntk_core.api import CntkError, Location
 from cntk_core.api.readers import LINE_BYTES, Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks
 from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.mlf import LabelParser, Labels, read_states
+from cntk_reader_htk.targets import read_targets
 
 PHONE_START = 2
 """The label of a frame with which a phone begins, with ``phoneBoundaries``; else it is 1."""
@@ -30,6 +31,8 @@ class LabelRules:
         dtype: precision of the values.
         phone_boundaries: mark the first frame of each range.
         max_errors: malformed entries that are left out.
+        targets: file with a target of zeros and ones for each state, which takes the place of its class.
+        target_dim: elements of such a target.
         where: where the recipe names the files.
         places: the lines of a list that names the files, one for each; nothing if the recipe names the file.
         max_line_bytes: a longer line is refused.
@@ -42,6 +45,8 @@ class LabelRules:
     dtype: np.dtype[Any]
     phone_boundaries: bool = False
     max_errors: int = 0
+    targets: Path | None = None
+    target_dim: int = 0
     where: Location | None = None
     places: tuple[Location, ...] = ()
     max_line_bytes: int = LINE_BYTES
@@ -54,6 +59,7 @@ class LabelSource(ChunkSource):
         self._rules = rules
         self._warn = warn
         self._labels: Labels | None = None
+        self._targets: Any = None
         self._starts: list[int] = []
         self._index: list[ChunkInfo] = []
 
@@ -80,6 +86,8 @@ class LabelSource(ChunkSource):
         rules = self._rules
         longest = rules.max_line_bytes
         states = None if rules.states is None else read_states(rules.states, rules.where, longest)
+        if rules.targets is not None and states is not None:
+            self._targets = read_targets(rules.targets, states, rules.target_dim, rules.where, longest)
         parser = LabelParser(states, rules.dim, longest)
         places = rules.places or (rules.where,) * len(rules.files)
         for path, place in zip(rules.files, places, strict=True):
@@ -123,7 +131,11 @@ class LabelSource(ChunkSource):
         if self._rules.phone_boundaries:
             values[(np.cumsum(counts) - counts)[counts > 0]] = PHONE_START
         ends = np.cumsum(counts)[np.cumsum(sizes) - 1] if len(numbers) else np.zeros(0, dtype=np.int64)
-        return class_column(np.diff(np.concatenate([[0], ends])), indices, values, self._rules.dim)
+        sizes = np.diff(np.concatenate([[0], ends]))
+        if self._targets is None:
+            return class_column(sizes, indices, values, self._rules.dim)
+        found = class_column(sizes, indices, values, self._targets.shape[0])
+        return Column((found.data @ self._targets).astype(self._rules.dtype), found.offsets, found.rows)
 
     def close(self) -> None:
         """Forget the labels."""

@@ -49,8 +49,8 @@ class LabelKeys:
     label_mapping_file: Path | None = option(default=None, doc="State list: a name to a line, in the order of classes.")
     phone_boundaries: bool = option(default=False, doc="The label of the first frame of each range is 2 (CTC).")
     scp_file: Path | None = option(default=None, doc="Accepted; the features say which utterances there are.")
-    label_to_target_mapping_file: str = option(default="", doc="Not supported.")
-    target_dim: int = option(default=0, doc="Not supported.")
+    label_to_target_mapping_file: Path | None = option(default=None, doc="A target of zeros and ones for each state.")
+    target_dim: int = option(default=0, doc="Elements of such a target.", validator=at_least(0))
     max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
     defines_mb_size: bool = option(default=False, key="definesMBSize", doc="Accepted; the longest stream counts.")
 
@@ -78,6 +78,8 @@ class LabelOptions:
     files: tuple[Path, ...]
     states: Path | None = None
     phone_boundaries: bool = False
+    targets: Path | None = None
+    target_dim: int = 0
     where: Location | None = None
     places: tuple[Location, ...] = ()
     max_line_bytes: int = LINE_BYTES
@@ -315,9 +317,7 @@ def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
     keys = section.bind(LabelKeys, ignore=("type", "labelType"), what=told)
     check_type(section, "labelType", "category")
     check_type(section, "type", "category")
-    if keys.label_to_target_mapping_file:
-        where = section.location("labelToTargetMappingFile")
-        raise UnsupportedError(f"{told}: labelToTargetMappingFile is not there yet", where=where)
+    _check_targets(keys, section, told)
     if keys.mlf_file is not None and section.own("mlfFile") is not None:
         where = section.location("mlfFile")
         files: tuple[Path, ...] = (keys.mlf_file,)
@@ -338,7 +338,20 @@ def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
         files=files,
         states=keys.label_mapping_file,
         phone_boundaries=keys.phone_boundaries,
+        targets=keys.label_to_target_mapping_file,
+        target_dim=keys.target_dim,
         where=where,
         places=places,
         max_line_bytes=keys.max_line_bytes,
     )
+
+
+def _check_targets(keys: LabelKeys, section: Config, told: str) -> None:
+    """Raise if one of the keys that belong to targets is missing."""
+    if keys.label_to_target_mapping_file is None:
+        return
+    for key, given in (("targetDim", keys.target_dim), ("labelMappingFile", keys.label_mapping_file)):
+        if not given:
+            where = section.location("labelToTargetMappingFile")
+            hint = f"Add {key}=... to the block."
+            raise MissingKeyError(f"{told}: labelToTargetMappingFile needs {key}", where=where, hint=hint)

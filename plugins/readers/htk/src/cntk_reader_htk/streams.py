@@ -59,7 +59,7 @@ def open_labels(
     Raises:
         ConfigError: the dimensions do not fit.
     """
-    name, shape = _shape(stream, stream.dim, context)
+    name, shape = _shape(stream, stream.dim if stream.targets is None else stream.target_dim, context)
     rules = LabelRules(
         name=name,
         files=stream.files,
@@ -67,6 +67,8 @@ def open_labels(
         dim=stream.dim,
         dtype=context.dtype,
         phone_boundaries=stream.phone_boundaries,
+        targets=stream.targets,
+        target_dim=stream.target_dim,
         max_errors=max_errors,
         where=stream.where,
         places=stream.places,

@@ -2,11 +2,12 @@
 
 from cntk_reader_language.lm import LMOptions, LMSequenceReader
 from cntk_reader_language.lu import LUOptions, LUSequenceReader
-from cntk_reader_language.writer import LUSequenceWriter, LUWriterOptions
+from cntk_reader_language.writer import LMSequenceWriter, LUSequenceWriter, LUWriterOptions
 
 __all__ = [
     "LMOptions",
     "LMSequenceReader",
+    "LMSequenceWriter",
     "LUOptions",
     "LUSequenceReader",
     "LUSequenceWriter",

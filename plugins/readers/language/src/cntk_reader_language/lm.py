@@ -28,7 +28,7 @@ from cntk_reader_language.options import (
     FOREIGN_KEYS,
     feature_name,
     label_names,
-    no_cache,
+    say_no_cache,
     stream_shape,
     unknown_word,
 )
@@ -88,6 +88,7 @@ class LMOptions(LMKeys):
     feature_keys: LMFeatureKeys = attrs.field()
     labels: tuple[LMLabelKeys, LMLabelKeys] = attrs.field()
     where: Location | None = None
+    has_cache: bool = False
 
 
 class LMSequenceReader(SentenceReader):
@@ -98,6 +99,7 @@ class LMSequenceReader(SentenceReader):
 
     def __init__(self, options: LMOptions, context: ReaderContext) -> None:
         super().__init__(options, context)
+        say_no_cache("LMSequenceReader", context, options.has_cache)
         self.cuts = options.nbruttsineachrecurrentiter > 0
         self._classes = None if options.wordclass is None else read_word_classes(options.wordclass, options.where)
         self._mode = options.feature_keys.mode
@@ -127,7 +129,6 @@ class LMSequenceReader(SentenceReader):
     def configure(cls, block: Config, what: str) -> LMOptions:
         """Read the reader's block and its sub-blocks. Raises all errors together."""
         errors: list[CntkError] = []
-        no_cache(block, errors)
         ignore = (*FOREIGN_KEYS, *CACHE_KEYS, "writerType", *block.block_names())
         keys = collect(lambda: block.bind(LMKeys, ignore=ignore, what=what), errors)
         names = collect(lambda: label_names(block, what), errors)
@@ -153,6 +154,7 @@ class LMSequenceReader(SentenceReader):
             feature_keys=bound,
             labels=tuple(labels),
             where=block.location("file"),
+            has_cache=block.own("writerType") is not None,
         )
 
     @property

@@ -29,7 +29,7 @@ from cntk_reader_language.options import (
     FOREIGN_KEYS,
     feature_name,
     label_names,
-    no_cache,
+    say_no_cache,
     stream_shape,
     unknown_word,
 )
@@ -39,6 +39,7 @@ from cntk_reader_language.tokens import Tokens, tokens
 from cntk_reader_language.vocabulary import IntArray, class_rows, one_hot, open_text, read_pairs, read_words
 
 _SHOWN = 10
+_SIDE_BY_SIDE = "Name them with readers=a:b instead, with a=[ readerType=LUSequenceReader ; ... ] and b=[ ... ]."
 _ORDER = 0x6C75
 
 
@@ -55,8 +56,8 @@ class LUKeys:
     randomize: Literal["auto", "true", "none", "false"] = option(default="none", doc="Whether sentences are shuffled.")
     input_label: str = option(default="", doc="The block of the words, if it is not the first by name.")
     output_label: str = option(default="", doc="The block of the tags.")
-    data_multi_pass: bool = option(default=False, doc="Not supported.")
-    ignoresentencebegintag: bool = option(default=False, doc="Not supported.")
+    data_multi_pass: bool = option(default=False, doc="A larger epoch reads the text again.")
+    ignoresentencebegintag: bool = option(default=False, doc="Refused, as by the original.")
 
 
 @options
@@ -72,7 +73,7 @@ class LULabelKeys:
     begin_sequence: str = option(default="", doc="Accepted: the text has it.")
     end_sequence: str = option(default="", doc="Ends a sentence.")
     use_word_map: bool = option(default=False, doc="Words are replaced by those of the word map.")
-    is_proposal: bool = option(default=False, doc="Not supported.")
+    is_proposal: bool = option(default=False, doc="Refused: words are not proposed by a search here.")
 
 
 @options
@@ -83,6 +84,7 @@ class LUOptions(LUKeys):
     label_names: tuple[str, str] = attrs.field()
     labels: tuple[LULabelKeys, LULabelKeys] = attrs.field()
     where: Location | None = None
+    has_cache: bool = False
 
 
 class LUSequenceReader(SentenceReader):
@@ -93,6 +95,8 @@ class LUSequenceReader(SentenceReader):
 
     def __init__(self, options: LUOptions, context: ReaderContext) -> None:
         super().__init__(options, context)
+        say_no_cache("LUSequenceReader", context, options.has_cache)
+        self.passes = options.data_multi_pass
         source, target = options.labels
         words = read_words(source.token, "the list of words", options.where)
         self._dim = len(words)
@@ -119,10 +123,9 @@ class LUSequenceReader(SentenceReader):
     def configure(cls, block: Config, what: str) -> LUOptions:
         """Read the reader's block and its sub-blocks. Raises all errors together."""
         errors: list[CntkError] = []
-        no_cache(block, errors)
         if block.own("ioNodeNames") is not None:
-            where = block.location("ioNodeNames")
-            errors.append(UnsupportedError("several readers in one (ioNodeNames) are not supported", where=where))
+            text = "ioNodeNames, several texts in one reader, is not supported"
+            errors.append(UnsupportedError(text, where=block.location("ioNodeNames"), hint=_SIDE_BY_SIDE))
         ignore = (*FOREIGN_KEYS, *CACHE_KEYS, "writerType", "ioNodeNames", *block.block_names())
         keys = collect(lambda: block.bind(LUKeys, ignore=ignore, what=what), errors)
         names = collect(lambda: label_names(block, what), errors)
@@ -138,13 +141,15 @@ class LUSequenceReader(SentenceReader):
             collect(lambda name=name: block.section(name).bind(LULabelKeys, ignore=CACHE_KEYS, what=what), errors)
             for name in names
         ]
-        for key, given in (
-            ("dataMultiPass", keys is not None and keys.data_multi_pass),
-            ("ignoresentencebegintag", keys is not None and keys.ignoresentencebegintag),
-            ("isProposal", any(one is not None and one.is_proposal for one in labels)),
-        ):
-            if given:
-                errors.append(UnsupportedError(f"{key}=true is not supported", where=block.location(key)))
+        if keys is not None and keys.ignoresentencebegintag:
+            text = "ignoresentencebegintag=true is not supported"
+            hint = "The original refuses it as well, since its version 2.0: remove it."
+            errors.append(UnsupportedError(text, where=block.location("ignoresentencebegintag"), hint=hint))
+        for name, label in zip(names, labels, strict=True):
+            if label is not None and label.is_proposal:
+                hint = "Search for words in a program of your own: docs/example-g2p.md has one."
+                where = block.section(name).location("isProposal")
+                errors.append(UnsupportedError("isProposal=true is not supported", where=where, hint=hint))
         if labels[0] is not None and labels[0].use_word_map and block.get("wordmap") is None:
             text = "useWordMap=true needs a word map"
             errors.append(ConfigError(text, where=block.where, hint='Add wordmap="..." to the reader.'))
@@ -156,6 +161,7 @@ class LUSequenceReader(SentenceReader):
             label_names=names,
             labels=tuple(labels),
             where=block.location("file"),
+            has_cache=block.own("writerType") is not None,
         )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
-from cntk_core.api import CntkError, Config, ConfigError, Location, ReaderContext, UnsupportedError, did_you_mean, show
+from cntk_core.api import Config, ConfigError, Location, ReaderContext, did_you_mean, show
 from cntk_core.api.readers import ChunkedReader
 
 T = TypeVar("T")
@@ -43,12 +43,10 @@ def feature_name(block: Config, labels: tuple[str, ...], what: str) -> str:
     return sorted(names, key=str.lower)[0]
 
 
-def no_cache(block: Config, errors: list[CntkError]) -> None:
-    """Note that binary caches are not supported."""
-    if block.own("writerType") is not None:
-        text = "the readers for language do not read or write binary caches ('writerType')"
-        hint = "Remove writerType: the text is parsed directly."
-        errors.append(UnsupportedError(text, where=block.location("writerType"), hint=hint))
+def say_no_cache(reader: str, context: ReaderContext, asked: bool) -> None:
+    """Log that there is no binary cache, if the recipe asks for one (``writerType``)."""
+    if asked and context.trace is not None:
+        context.trace(f"{reader}: no binary cache is written or read (writerType), the text is parsed directly")
 
 
 def stream_shape(context: ReaderContext, name: str, dim: int, where: Location | None) -> tuple[str, tuple[int, ...]]:

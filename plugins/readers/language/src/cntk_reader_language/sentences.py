@@ -37,7 +37,8 @@ class Piece:
 class SentenceReader(DataReader):
     """Reads minibatches of sentences. A subclass sets ``offsets`` and says in which groups and what is in a frame.
 
-    An epoch of at least the whole text is one sweep over it; smaller ones follow each other through the sweeps.
+    An epoch of at least the whole text is one sweep over it, unless the reader ``passes``; smaller ones follow each
+    other through the sweeps.
 
     Attributes:
         offsets: sentence ``i`` has the frames ``offsets[i]`` to ``offsets[i + 1]`` of the text.
@@ -55,13 +56,15 @@ class SentenceReader(DataReader):
 
     cuts: bool = False
     """Whether sentences longer than a minibatch are read in stretches."""
+    passes: bool = False
+    """Whether an epoch that is larger than the text reads it again."""
 
     def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
         """Yield the minibatches of an epoch. Raises the first errors of the text."""
         raise_problems(list(islice(self.check(), _SHOWN)))
         total = int(self.offsets[-1])
         size = epoch.epoch_size
-        if not size or size >= total:
+        if not size or (size >= total and not self.passes):
             sweep, position, size = epoch.epoch, epoch.epoch * total, total
             begin = position
         else:

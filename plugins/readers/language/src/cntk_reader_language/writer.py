@@ -1,4 +1,4 @@
-"""LUSequenceWriter: the best tags of each frame as names, one line for each sentence."""
+"""LUSequenceWriter and LMSequenceWriter: the best elements of each frame as names, one line for each sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_reader_language.vocabulary import read_words
+from cntk_reader_language.vocabulary import read_word_classes, read_words
 
 
 @options
@@ -60,11 +60,17 @@ class LUWriterOptions:
     where: Location | None = None
 
 
-class LUSequenceWriter(DataWriter):
+class NameWriter(DataWriter):
     """Writes the name of the largest element of each frame, or of the ``nbest`` largest ones that are not zero."""
 
     options: ClassVar[type] = LUWriterOptions
     requires_api: ClassVar[str] = "1.0"
+    other_keys: ClassVar[tuple[str, ...]] = ()
+
+    @staticmethod
+    def names_in(path: Path, where: Location | None) -> Mapping[str, int]:
+        """Return the names of a list, in the order of the node's elements. Raises DataError or Problems."""
+        return read_words(path, "the list of names", where)
 
     def __init__(self, options: LUWriterOptions, context: WriterContext) -> None:
         super().__init__(options, context)
@@ -76,7 +82,7 @@ class LUSequenceWriter(DataWriter):
         for output in options.outputs:
             node = nodes.get(output.name.lower())
             if node is None:
-                text = f"LUSequenceWriter: the action writes no node '{output.name}'{did_you_mean(output.name, nodes)}"
+                text = f"{self._title}: the action writes no node '{output.name}'{did_you_mean(output.name, nodes)}"
                 hint = f"It writes: {', '.join(context.outputs)}; outputNodeNames of the section says which."
                 errors.append(ConfigError(text, where=output.where, hint=hint))
                 continue
@@ -84,7 +90,7 @@ class LUSequenceWriter(DataWriter):
             collect(lambda output=output: ask_to_write(output.file, key="file", where=output.where), errors)
             words: Mapping[str, int] = {}
             try:
-                words = read_words(output.token, "the list of names", output.where)
+                words = self.names_in(output.token, output.where)
             except Problems as problems:
                 errors += problems.errors
             except DataError as error:
@@ -92,15 +98,19 @@ class LUSequenceWriter(DataWriter):
             self._names[node] = list(words)
         if not options.outputs:
             hint = "outputNodeNames=z ; z=[ file=... ; token=... ]"
-            errors.append(ConfigError("LUSequenceWriter has no outputNodeNames", where=options.where, hint=hint))
+            errors.append(ConfigError(f"{self._title} has no outputNodeNames", where=options.where, hint=hint))
         raise_problems(errors)
+
+    @property
+    def _title(self) -> str:
+        return type(self).__name__
 
     @classmethod
     def configure(cls, block: Config, what: str) -> LUWriterOptions:
         """Read the writer's block and a sub-block for each of its ``outputNodeNames``. Raises all errors together."""
         errors: list[CntkError] = []
         names = block.strings("outputNodeNames", ())
-        collect(lambda: block.bind(NoOptions, ignore=("outputNodeNames", *names), what=what), errors)
+        collect(lambda: block.bind(NoOptions, ignore=("outputNodeNames", *cls.other_keys, *names), what=what), errors)
         outputs: list[Any] = [collect(lambda name=name: _read_output(block, name, what), errors) for name in names]
         raise_problems(errors)
         return LUWriterOptions(outputs=tuple(outputs), where=block.where)
@@ -129,6 +139,21 @@ class LUSequenceWriter(DataWriter):
         """Close all files."""
         for file in self._files.values():
             file.close()
+
+
+class LUSequenceWriter(NameWriter):
+    """Writes the tags of each word; ``token`` has a name in each line."""
+
+
+class LMSequenceWriter(NameWriter):
+    """Writes the words that are expected; ``token`` is a class file with lines ``number count word class``."""
+
+    other_keys: ClassVar[tuple[str, ...]] = ("unk",)  # only those who read words need it
+
+    @staticmethod
+    def names_in(path: Path, where: Location | None) -> Mapping[str, int]:
+        """Return the words of a class file. Raises DataError or Problems."""
+        return read_word_classes(path, where).words
 
 
 def _read_output(block: Config, name: str, what: str) -> Output:

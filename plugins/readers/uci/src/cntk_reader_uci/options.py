@@ -78,7 +78,7 @@ class UCIReaderKeys(ReaderKeys):
     randomize: str = option(  # type: ignore[assignment]  # wider: a number of samples too
         default="auto", doc="auto, none, or how many samples the random order moves a sample."
     )
-    minibatch_mode: Literal["partial", "full"] = option(default="partial", doc="The last minibatch may be small.")
+    minibatch_mode: Literal["partial", "full"] = option(default="partial", doc="full: no minibatch is small.")
     custom_delimiter: str = option(default="", doc="A character between columns beside blank and tab.")
     custom_decimal_point: str = option(default="", doc="A character in place of the decimal point.")
     allow_map_creation: bool = option(default=False, doc="A missing labelMappingFile is made from the data.")
@@ -93,18 +93,19 @@ class UCIReaderOptions(UCIReaderKeys):
     """Everything that a recipe says to the reader.
 
     Attributes:
+        has_cache: whether the recipe asks for a binary cache of what was parsed.
         window: how far the random order moves a sample; None is the order of the file.
         streams: the blocks of the recipe.
     """
 
     window: Window | None = attrs.field(factory=Window)
+    has_cache: bool = False
     streams: tuple[ColumnOptions | LabelOptions, ...] = attrs.field()
 
 
 def read_options(block: Config, what: str) -> UCIReaderOptions:
     """Read the reader's block and its sub-blocks, one for each stream. Raises all errors together."""
-    # Without writerType the other keys of a cache mean nothing.
-    errors: list[CntkError] = [] if block.own("writerType") is None else [_no_cache(block, "writerType")]
+    errors: list[CntkError] = []
     names = block.block_names()
     ignore = (*_CACHE_KEYS, "file", *names)
     keys = collect(lambda: block.bind(UCIReaderKeys, ignore=ignore, what=what), errors)
@@ -119,7 +120,12 @@ def read_options(block: Config, what: str) -> UCIReaderOptions:
         errors += _unsupported(keys, block)
     raise_problems(errors)
     assert keys is not None
-    return UCIReaderOptions(**attrs.asdict(keys, recurse=False), window=window, streams=tuple(found))
+    return UCIReaderOptions(
+        **attrs.asdict(keys, recurse=False),
+        window=window,
+        has_cache=block.own("writerType") is not None,
+        streams=tuple(found),
+    )
 
 
 def _is_read(stream: ColumnOptions | LabelOptions) -> bool:
@@ -168,20 +174,8 @@ def _other_files(streams: list[ColumnOptions | LabelOptions]) -> list[CntkError]
     ]
 
 
-def _no_cache(block: Config, key: str) -> CntkError:
-    return UnsupportedError(
-        f"UCIFastReader does not read or write binary caches ('{key}')",
-        where=block.location(key),
-        hint="Remove writerType and the keys of its cache: the table is parsed directly.",
-    )
-
-
 def _unsupported(keys: UCIReaderKeys, block: Config) -> list[CntkError]:
     errors: list[CntkError] = []
-    if keys.minibatch_mode == "full":
-        hint = "Set minibatchMode=partial: the last minibatch of a sweep may be small."
-        text = "minibatchMode=full, which fills the last minibatch from the next sweep, is not supported"
-        errors.append(UnsupportedError(text, where=block.location("minibatchMode"), hint=hint))
     if keys.one_line_per_file:
         text = "oneLinePerFile=true is not supported"
         errors.append(UnsupportedError(text, where=block.location("oneLinePerFile"), hint="Put all lines in one file."))

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import ClassVar
 
+import attrs
+
 from cntk_core.api import (
     CntkError,
     Config,
     ConfigError,
+    DataError,
+    EpochSpec,
+    Minibatch,
     ReaderContext,
     StreamInfo,
     collect,
@@ -31,6 +36,10 @@ class UCIFastReader(ChunkedReader):
     requires_api: ClassVar[str] = "1.0"
 
     def __init__(self, options: UCIReaderOptions, context: ReaderContext) -> None:
+        if options.has_cache and context.trace is not None:
+            context.trace(
+                "UCIFastReader: no binary cache is written or read (writerType), the table is parsed directly"
+            )
         marks = Marks(options.custom_delimiter.encode(), options.custom_decimal_point.encode())
         streams: list[Stream] = []
         errors: list[CntkError] = []
@@ -63,6 +72,26 @@ class UCIFastReader(ChunkedReader):
     def configure(cls, block: Config, what: str) -> UCIReaderOptions:
         """Read the reader's block and its sub-blocks. Raises all errors together."""
         return read_options(block, what)
+
+    def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
+        """Yield the minibatches of an epoch; with ``minibatchMode=full`` all of them are whole.
+
+        Raises:
+            DataError: a sweep has not enough samples for one.
+        """
+        whole = self.settings.minibatch_mode == "full"
+        return super().minibatches(self._rounded(epoch) if whole else epoch)
+
+    def _rounded(self, epoch: EpochSpec) -> EpochSpec:
+        """Return an epoch of whole minibatches: of a sweep those that it has, otherwise one more than fit."""
+        size, samples = epoch.minibatch_size, self.order().samples
+        if epoch.epoch_size:
+            return attrs.evolve(epoch, epoch_size=-(-epoch.epoch_size // size) * size)
+        most = samples // size * size
+        if not most:
+            text = f"minibatchMode=full, but {self._table} has {samples} samples and a minibatch {size}"
+            raise DataError(text, hint="Set minibatchMode=partial, or a smaller minibatchSize.")
+        return attrs.evolve(epoch, max_samples=min(epoch.max_samples or most, most))
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the table, in the order of its lines."""
