@@ -24,7 +24,7 @@ from cntk_core.trainer import LearnerSettings, Trainer
 from cntk_testing.networks import Sketch
 
 FIXED = 256 * 1024
-"""Bytes that a load may take however small its file is; 134 thousand, for an npz file, were the most that was measured."""
+"""Bytes that a load may take however small its file is; at most 134 thousand were measured, for an npz file."""
 
 MUTANTS = 200
 FORMATS = {"own.dnn": "", "version1.dnn": "CNTK-1", "version2.model": "CNTK-2", "graph.onnx": "ONNX"}

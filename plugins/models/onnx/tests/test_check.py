@@ -12,7 +12,7 @@ from cntk_model_onnx.data import LONGEST, SHORTEST, RandomData
 from cntk_model_onnx.settings import ExportSettings
 from judge import difference, written
 
-from cntk_core.api import Input, Network, core_ops
+from cntk_core.api import Input, Network, Node, core_ops
 from cntk_core.api.builders import BATCH
 from cntk_testing.networks import Sketch
 
@@ -25,7 +25,7 @@ def op(made: Sketch, kind: str, *inputs: Any, name: str = "", **settings: Any) -
     return made.op(kind, *inputs, name=name, attributes=found.attributes(**settings))
 
 
-def of_samples(made: Sketch, name: str, *shape: int) -> Input:
+def of_samples(made: Sketch, name: str, *shape: int) -> Node:
     return made.network.add(Input.make(name, shape, axis=BATCH))
 
 

@@ -80,7 +80,7 @@ def _bins(ends: tuple[Array, Array], scale: float, size: int, count: int, number
     begin, end = (jnp.copysign(jnp.floor(jnp.abs(place * scale) + 0.5), place) for place in ends)
     whole = jnp.maximum(end - begin + 1.0, 1.0)[:, None].astype(number)
     # By one number XLA does not divide: it multiplies by its inverse.
-    length = whole / jax.lax.optimization_barrier(jnp.full_like(whole, count))
+    length = whole / jax.lax.optimization_barrier(jnp.full_like(whole, count))  # type: ignore[no-untyped-call]
     index = jnp.arange(count)
     low = jnp.floor(index.astype(number) * length) + begin[:, None]
     high = jnp.ceil((index + 1).astype(number) * length) + begin[:, None]
