@@ -35,12 +35,12 @@ def engines_of(op: Op, engine: ExecutionEngine) -> str:
         return ""
     if not op.computable:
         return "none"
-    tried = [*examples_of(op), *_whole_networks(op)]
+    tried = list(examples_of(op)) or list(_whole_networks(op))
     return "all; XLA on the host" if any(_is_hosted(network, op, engine) for network in tried) else "all"
 
 
 def _whole_networks(op: Op) -> Iterator[Network]:
-    """The networks on which the engines are compared that have an operation."""
+    """The networks on which the engines are compared that have an operation, where it has no examples of its own."""
     for make in SEQUENCE_SAMPLES.values():
         made = make("float32")
         if any(node.op.name == op.name for node in made.network):
