@@ -23,6 +23,7 @@ from cntk_kit_recipes.recipe.jobs import Job as RecipeJob
 from cntk_kit_recipes.recipe.jobs import check_jobs, check_top_level, find_jobs
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.opening import open_recipe
+from cntk_kit_recipes.recipe.prepared import PreparedTraining, prepare_training
 from cntk_kit_recipes.recipe.ranks import connect, detect, disconnect
 from cntk_kit_recipes.recipe.run_plugins import make_plugins
 from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes, inputs_of
@@ -47,6 +48,7 @@ __all__ = [
     "NodeValues",
     "Pace",
     "PluginManager",
+    "PreparedTraining",
     "RecipeContext",
     "RecipeJob",
     "SGDSettings",
@@ -75,6 +77,7 @@ __all__ = [
     "open_recipe",
     "option_key",
     "precompute",
+    "prepare_training",
     "read_parallel",
     "recipe_arguments",
     "run_action",

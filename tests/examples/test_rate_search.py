@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def results() -> dict[str, object]:
         "proposed": [result([1.0, 0.05, 0.01], 9, 0.33)],
         "fixedSearch": [result([1.0, 0.3, 0.04])],
         "bestRate": [result([1.0, 0.3, 0.2], 30, 3.0)],
+        "overUnchanged": [result([1.0, 0.4, 0.3], 9, 0.3)],
         "noSearch": [result([1.0, 0.5, 0.4])],
     }
 
@@ -50,7 +52,7 @@ def test_the_figure(example, script, results) -> None:
     assert len(text) > 10_000
 
 
-OTHERS = ("bestRate", "fixedSearch", "noSearch")
+OTHERS = ("bestRate", "overUnchanged", "fixedSearch", "noSearch")
 
 
 @pytest.mark.parametrize("strategy", ["proposed", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
@@ -60,7 +62,18 @@ def test_every_strategy_runs(example, strategy, capsys: pytest.CaptureFixture[st
     assert main(["configFile=digits.cntk", f"strategy={strategy}", *small]) == 0
     log = capsys.readouterr().err
     assert log.count("[Training] ce = ") == 2
-    assert ("Finished Mini-Epoch" in log) == (strategy in ("proposed", "bestRate"))
+    assert ("Finished Mini-Epoch" in log) == (strategy not in ("fixedSearch", "noSearch"))
+
+
+@pytest.mark.slow
+def test_files_like_those_of_mnist(example, capsys: pytest.CaptureFixture[str]) -> None:
+    example("rate_search", idx=True, train=300, t10k=50)
+    assert main(["data", "mnist", "--from", ".", "--no-checksum", "--only", "text"]) == 0
+    small = ["maxEpochs=2", "epochSize=300", "numSamples4Search=64"]
+    assert main(["configFile=digits.cntk+mnist.cntk", "strategy=proposed", *small]) == 0
+    found = re.findall(r"\[Validate\] ce = ([\d.]+) \* 50; errs", capsys.readouterr().err)
+    assert len(found) == 2
+    assert float(found[1]) < float(found[0]) < 2.5
 
 
 @pytest.mark.thorough

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from small import TABLE, Lines, make_network, make_session
 from test_best_models import VALIDATION, best_epochs, validation
+from test_many_ranks import EXACT, OTHERS, type_of
+from test_together import train as ranks_train
 
 from cntk_core.errors import TrainingError
 from cntk_core.network.model_file import load_model, read_model_info
@@ -128,17 +130,22 @@ def test_a_best_model_that_is_gone(tmp_path):
 def test_rates_that_are_adjusted_go_back_first(tmp_path):
     lines = Lines()
     options = AutoAdjust(auto_adjust_lr="after", load_best_model=True, use_cv_set_control_lr_if_cv_exists=True)
-    summary = train(tmp_path, 12, lines, stopping=EarlyStopping(patience=1), auto_adjust=options)
-    assert lines.with_text("rolling back")
-    assert summary.epochs <= 12
+    summary = train(tmp_path, 12, lines, stopping=EarlyStopping(patience=4), auto_adjust=options)
+    assert len(lines.with_text("rolling back")) == 4, "an epoch that is taken back is one without an improvement"
+    assert summary.stopped == f"'ce' has not improved since epoch {summary.epochs}"
+    assert lines.with_text("Training ends after epoch") == [
+        f"Training ends after epoch {summary.epochs + 1}: {summary.stopped}"
+    ]
+    assert values(tmp_path / "net.dnn") != values(tmp_path / f"net.dnn.{summary.epochs - 1}")
+    assert read_model_info(tmp_path / "net.dnn").epochs == summary.epochs
 
 
 def test_what_is_better():
     best = Best().after(2.0, 1, 0.1)
     assert best == Best(2.0, 1)
-    assert best.after(1.95, 2, 0.1) is best
-    assert best.after(math.nan, 2, 0.0) is best
-    assert Best().after(math.nan, 1, 0.0) == Best()
+    assert best.after(1.95, 2, 0.1) == best.after(math.nan, 2, 0.0) == best.missed() == Best(2.0, 1, waited=1)
+    assert best.missed().after(1.0, 3, 0.0) == Best(1.0, 3)
+    assert Best().after(math.nan, 1, 0.0) == Best(waited=1)
     assert best.after(1.5, 3, 0.1) == Best(1.5, 3)
 
 
@@ -154,3 +161,18 @@ def test_parameters_of_the_network_are_those_of_the_best_epoch_in_place(tmp_path
     train(tmp_path, 8, stopping=EarlyStopping(patience=1), network=network)
     found = {each.name: np.asarray(each.value).tobytes() for each in network.parameters}
     assert found == values(tmp_path / "net.dnn")
+
+
+@pytest.mark.parametrize("name", ["full precision", "1 bit", "block momentum", "model averaging", "asynchronous"])
+def test_all_ranks_end_together_with_the_best_parameters(tmp_path, name):
+    lines = [Lines() for _ in range(2)]
+    strategy = type_of({**EXACT, **OTHERS}[name])
+    changes = {**VALIDATION, "save_best_model_per_criterion": False, "max_epochs": 12}
+    stopping = EarlyStopping(patience=2)
+    ranks = ranks_train(tmp_path, 2, strategy, lines=lines, cv_reader=validation(), early_stopping=stopping, **changes)
+    best = best_epochs(lines[0])["ce"]
+    expected = values(tmp_path / f"net.dnn.{best}")
+    for found, summary in ranks:
+        assert summary.stopped == f"'ce' has not improved since epoch {best}"
+        assert {key: value.tobytes() for key, value in found.items()} == expected
+    assert values(tmp_path / "net.dnn") == expected

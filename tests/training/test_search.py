@@ -369,6 +369,18 @@ def test_the_share_of_the_epoch_before_needs_a_known_epoch_size(tmp_path):
     assert " * 24; errs" in lines.with_text("Finished Mini-Epoch[2]")[0], "a trial is no longer than an epoch"
 
 
+def test_a_rate_need_only_be_better_than_learning_nothing(tmp_path):
+    """The base is what a trial with rate 0 gives, whatever the epoch before was like."""
+    lines = Lines()
+    adjust = {**BEFORE, "better_than_unchanged": True}
+    train(tmp_path, 3, adjust, lines, learning_rates_per_sample=None, epoch_size=40)
+    trials = [line for line in lines.with_text(" Finished Mini-Epoch[") if "learningRatePerSample = 0;" in line]
+    unchanged = [float(line.partition("ce = ")[2].split()[0]) for line in trials]
+    bases = [float(line.partition("baseCriterion=")[2]) for line in lines.with_text("SearchForBestLearnRate Epoch[")]
+    assert len(bases) == 3
+    assert bases == pytest.approx(unchanged, abs=1e-7)
+
+
 class Stop(BaseException):
     pass
 

@@ -29,6 +29,7 @@ from cntk_core.ops.language.framing import sample_shape, samples
 from cntk_core.ops.language.op import LATER, Array, Op, OpContext
 from cntk_core.ops.language.placement import Placement, inverse_of
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.language.traits import Traits
 
 
 def flags(value: bool | Iterable[bool]) -> tuple[bool, ...]:
@@ -416,6 +417,13 @@ def _form_of(attributes: ConvolutionAttributes) -> Op:
 ALIASES = {"ndl": ("Convolve",)}
 
 
+def _operations(shapes: Sequence[Shape], shape: Shape, attributes: ConvolutionAttributes) -> int:
+    """Two for each weight in each place of the window: one for each element of a map."""
+    image = shapes[1] if attributes.transpose else shape
+    maps = image[0 if attributes.image_layout.upper() == "CHW" else -1] if image else 1
+    return 2 * elements(shapes[0]) * elements(image) // max(1, maps)
+
+
 @define_op(
     "Convolution",
     inputs=2,
@@ -428,6 +436,7 @@ ALIASES = {"ndl": ("Convolve",)}
     reads_output=False,
     aliases=ALIASES,
     form=_form_of,
+    traits=Traits(operations=_operations),
 )
 def CONVOLUTION(xp: Any, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> Array:
     """Convolution of the second input with the weights (the first), in any number of dimensions; also transposed."""

@@ -105,7 +105,9 @@ NEGATE = _unary("Negate", "-x.", lambda m, x: -x, lambda m, g, y, x: -g)
 FLOOR = _unary("Floor", "The largest whole number that is not greater.", lambda m, x: m.floor(x), None)
 _PASSES = attrs.evolve(BY_ELEMENTS, passes_through=True)
 PASS = _unary("Pass", "x itself.", lambda m, x: x, lambda m, g, y, x: g, _PASSES)
-STOP_GRADIENT = _unary("StopGradient", "x itself; no gradient flows through.", lambda m, x: x, None, _PASSES)
+STOP_GRADIENT = _unary(
+    "StopGradient", "x itself; no gradient flows through.", lambda m, x: x, None, _PASSES, ndl="ConstantRef"
+)
 RECTIFIED_LINEAR = _unary(
     "RectifiedLinear",
     "max(x, 0).",

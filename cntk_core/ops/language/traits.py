@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -64,6 +64,7 @@ class Traits:
         product: how it is a matrix product.
         log_likelihood: a criterion that is a negative log likelihood, so that the exponential of its mean is a
             perplexity.
+        operations: ``(shapes of the inputs, of the value, attributes) -> additions and multiplications`` for a frame.
         accumulates: the value is one of the epoch so far. A criterion made of it is shown as it is, and never added up.
         assigns: after a minibatch its value becomes that of its first input, a parameter.
         settings: the numbers that training changes from outside (``dropoutRate``) which the op reads.
@@ -83,6 +84,7 @@ class Traits:
     part: Callable[[Shape, Any], Mapping[int, tuple[int, int]]] | None = None
     product: MatrixProduct | None = None
     log_likelihood: bool = False
+    operations: Callable[[Sequence[Shape], Shape, Any], int] | None = None
     accumulates: bool = False
     assigns: bool = False
     settings: frozenset[str] = frozenset()

@@ -91,6 +91,7 @@ class AutoAdjust:
     num_best_search_epoch: int = option(
         default=1, doc="searchBeforeEpoch: epochs with a search from both sides", validator=_NOT_NEGATIVE
     )
+    better_than_unchanged: bool = option(default=False, doc="searchBeforeEpoch: the largest rate better than rate 0")
     num_samples4_search: Schedule[int] | None = option(
         default=None, key="numSamples4Search", doc="samples of a trial, by epoch; default: 500 minibatches",
         validator=lambda instance, attribute, value: None if value is None else _AT_LEAST_1(instance, attribute, value),

@@ -12,6 +12,7 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.plan.plan import Plan
 from cntk_kit_engines.any_size import AnySizeProgram, has_free_inputs
 from cntk_kit_engines.program import PlanProgram
+from cntk_kit_engines.timing import followed
 
 P = TypeVar("P", bound=Program)
 
@@ -32,11 +33,12 @@ def compiles(make: Callable[..., P]) -> Callable[..., P]:
         *,
         seed: int = 0,
     ) -> Any:
-        program: Program
-        if has_free_inputs(plan):
-            program = AnySizeProgram(lambda sized: make(engine, sized, store, rule, seed=seed), plan)
-        else:
-            program = make(engine, plan, store, rule, seed=seed)
+        def make_one(sized: Plan) -> Program:
+            one = make(engine, sized, store, rule, seed=seed)
+            followed(one)
+            return one
+
+        program = AnySizeProgram(make_one, plan) if has_free_inputs(plan) else make_one(plan)
         if isinstance(program, PlanProgram | AnySizeProgram):
             program.made_of = engine, store, rule, seed
         return program

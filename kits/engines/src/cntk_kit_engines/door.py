@@ -35,12 +35,14 @@ from cntk_kit_engines.plan_values import (
 )
 from cntk_kit_engines.products import matrices as product_matrices
 from cntk_kit_engines.products import results as product_results
-from cntk_kit_engines.program import PlanProgram, is_total
+from cntk_kit_engines.program import PlanProgram, Told, is_total
 from cntk_kit_engines.sparse_inputs import is_product, is_transposed, label_inputs, sparse_inputs
 from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_kit_engines.step_program import StepEngine, StepProgram
+from cntk_kit_engines.step_trace import describe_step, nodes_of_step, places_of_step, trace
 from cntk_kit_engines.storage import Storage, axis_of_scratch
 from cntk_kit_engines.streams import check_size, sparse_matrix
+from cntk_kit_engines.timing import Measurement, RunTime, StepTime, called_one_by_one, measured
 from cntk_kit_engines.traced_rule import TracedRule
 from cntk_kit_engines.tree_text import Dialect, TreeWriter, equal_names
 from cntk_kit_engines.trees import (
@@ -60,6 +62,7 @@ __all__ = [
     "FallbackPlace",
     "Inlets",
     "Interpreter",
+    "Measurement",
     "Meeting",
     "Names",
     "Native",
@@ -67,10 +70,13 @@ __all__ = [
     "NotNative",
     "OpenArrays",
     "PlanProgram",
+    "RunTime",
     "Stage",
     "StepEngine",
     "StepProgram",
+    "StepTime",
     "Storage",
+    "Told",
     "TracedRule",
     "TreeWriter",
     "ValueSizes",
@@ -78,6 +84,7 @@ __all__ = [
     "ask_kernels_for_gradient",
     "axis_of_scratch",
     "byte_loop",
+    "called_one_by_one",
     "can_compile",
     "check_axes",
     "check_lengths",
@@ -86,6 +93,7 @@ __all__ = [
     "constants_of",
     "contexts_of",
     "criterion_shape",
+    "describe_step",
     "elements_of",
     "equal_names",
     "explain",
@@ -107,9 +115,12 @@ __all__ = [
     "kernels_by_op",
     "label_inputs",
     "mark_rows",
+    "measured",
     "meetings_of",
     "native_function",
+    "nodes_of_step",
     "path_of",
+    "places_of_step",
     "product_matrices",
     "product_results",
     "reaches_open",
@@ -121,4 +132,5 @@ __all__ = [
     "stream_of",
     "symbols_in_order",
     "time_steps",
+    "trace",
 ]

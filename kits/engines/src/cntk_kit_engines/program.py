@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,16 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.random import random_stream, stream_key
 from cntk_core.ops.language.shapes import elements, longest_axes, with_lengths
-from cntk_core.plan.plan import Plan, layout_of_root
+from cntk_core.plan.plan import AnyStep, Plan, layout_of_root
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch
 from cntk_kit_engines.axes import Axes
 from cntk_kit_engines.remaking import MadeOf, remains_of
 
 R = TypeVar("R")
+
+Told: TypeAlias = Callable[[AnyStep | None, int, int], None]
+"""Is told a step, None for the update, and when it began and ended, in nanoseconds of ``time.perf_counter_ns``."""
 
 
 class PlanProgram(Program):
@@ -41,9 +44,11 @@ class PlanProgram(Program):
         totals: their sums since they were last read, by name.
         place: the number of each node in the network, which keys its random stream.
         made_of: what it was compiled of, by which it is pickled; :func:`~cntk_kit_engines.compiling.compiles` sets it.
+        told: who wants to know what each step takes, set before anything is computed; usually nobody.
     """
 
     made_of: MadeOf | None = None
+    told: Told | None = None
 
     def __reduce__(self) -> Any:
         return super().__reduce__() if self.made_of is None else remains_of(self, self.made_of)

@@ -59,10 +59,6 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str, recipe: str | No
             "<command line>:2:1: the parameter 'type' is called 'precision' now\n    precision = float\n",
         ),
         (
-            ["profilerEnabled=true"],
-            "<command line>:2:1: profilerEnabled is not there yet\n",
-        ),
-        (
             ["command=Trian"],
             "<command line>:2:9: required parameter missing: Trian\n    Is 'Train' (r.cntk:2:1) meant for it?\n",
         ),

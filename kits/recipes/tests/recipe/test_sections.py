@@ -82,10 +82,6 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             "    one of these must be specified: createNetwork, SimpleNetworkBuilder, NDLNetworkBuilder, "
             "BrainScriptNetworkBuilder, ExperimentalNetworkBuilder, PythonNetworkBuilder\n",
         ),
-        (
-            "action = test ; modelPath = m ; traceNodeNamesReal = z" + READER,
-            "s.cntk:1:39: traceNodeNamesReal is not there yet\n",
-        ),
     ],
 )
 def test_wrong_sections(section: str, message: str, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:

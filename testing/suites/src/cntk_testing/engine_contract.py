@@ -25,6 +25,7 @@ from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_engines.timing import measured
 from cntk_testing.contract import check_component
 from cntk_testing.foreign_ops import ForeignOpsContract
 from cntk_testing.gradient_contract import GradientContract
@@ -337,6 +338,44 @@ class EngineContract(TrainerContract, GradientContract, ForeignOpsContract, Inpu
         self.assert_same_changes(ours, reference, before, dtype)
         name = ours.sample.roots[0].name
         self.assert_close(ours.program.value(name), reference.program.value(name), dtype, f"value of '{name}'")
+
+    @pytest.mark.parametrize("whole", [True, False], ids=["train_step", "two_calls"])
+    @pytest.mark.parametrize("name", ["classifier", "gru", "sparse"])
+    def test_measuring_changes_nothing(self, engine: ExecutionEngine, name: str, dtype: str, whole: bool) -> None:
+        """A program that is measured learns what it learns otherwise, and tells steps of its plan, each once a run."""
+        if not (self.supports_sparse if name == "sparse" else self.supports_sequences or name == "classifier"):
+            pytest.skip(f"the engine has no {name} networks")
+        sample = {**SAMPLES, **SEQUENCE_SAMPLES, "sparse": SPARSE_SAMPLES["product"]}[name]
+        with measured() as found:
+            ours = start(engine, sample(dtype), rule=MOMENTUM)
+        reference = start(ReferenceEngine(), sample(dtype), rule=MOMENTUM)
+        before, minibatches = ours.values(), self._changing_minibatches(ours.sample, name)
+        for step, data in enumerate(minibatches):
+            if whole:
+                ours.program.train_step(data, ours.scalars(MOMENTUM, step))
+            else:
+                ours.program.compute_gradients(data)
+                ours.program.update(ours.scalars(MOMENTUM, step))
+            reference.program.train_step(data, reference.scalars(MOMENTUM, step))
+            self.assert_same_changes(ours, reference, before, dtype)
+        self.assert_same_totals(ours, reference, dtype)
+        calls = ["train_step"] if whole else ["compute_gradients", "update"]
+        assert [run.call for run in found.runs] == calls * len(minibatches)
+        steps = {*ours.plan.steps, *ours.plan.gradients}
+        for run in found.runs:
+            told = [each.step for each in run.steps if each.step is not None]
+            assert len(told) == len(set(told)), "a step is told twice"
+            assert set(told) <= steps
+            ends = [run.begin, *(time for each in run.steps for time in (each.begin, each.end)), run.end]
+            assert ends == sorted(ends), "times overlap"
+
+    def _changing_minibatches(self, sample: Sample, name: str) -> list[Minibatch]:
+        if name == "gru":
+            return [sequences_for(sample, lengths, seed) for seed, lengths in enumerate(self.lengths)]
+        made = [sample.minibatch(frames, seed) for seed, frames in enumerate(self.sizes)]
+        if name == "sparse":
+            return [with_sparse_streams(data, sample, seed) for seed, data in enumerate(made)]
+        return made
 
     def test_a_value_is_a_copy(self, engine: ExecutionEngine) -> None:
         """A value that was read stays what it was, and changing it changes nothing; case of names does not count."""

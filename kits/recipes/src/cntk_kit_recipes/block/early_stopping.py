@@ -73,12 +73,18 @@ class Best:
     Attributes:
         value: of the criterion; None before the first epoch.
         epochs: that the model had then.
+        waited: epochs since then, those that were taken back included.
     """
 
     value: float | None = None
     epochs: int = 0
+    waited: int = 0
 
     def after(self, value: float, epochs: int, min_delta: float) -> Best:
         """Return the best epoch when one more has this criterion, which is never better if it is not a number."""
         gain = math.inf if self.value is None else self.value - value
-        return Best(value, epochs) if gain > min_delta and not math.isnan(value) else self
+        return Best(value, epochs) if gain > min_delta and not math.isnan(value) else self.missed()
+
+    def missed(self) -> Best:
+        """Return the same when one more epoch was not better, or was taken back."""
+        return attrs.evolve(self, waited=self.waited + 1)

@@ -73,12 +73,8 @@ LOG_KEYS = ("jsonLog",)
 TENSOR_BOARD = ("tensorBoardLogDir", "tensorBoardNumMBsToLogResult", "tensorBoardHistograms")
 """Keys of the wheel cntk-hook-tensorboard."""
 
-NOT_SHOWN = (
-    "traceNodeNamesCategory",
-    "traceNodeNamesReal",
-    "traceNodeNamesSparse",
-)
-"""Keys that ask for something to look at that is not there yet; what is learned does not depend on them."""
+TRACES = ("traceNodeNamesReal", "traceNodeNamesCategory", "traceNodeNamesSparse")
+"""Keys that name nodes whose values are printed."""
 
 _ADAPTATION = ("adaptationRegType", "adaptationRegWeight")
 """Keys that only the action adapt obeys."""
@@ -98,7 +94,7 @@ _ACCEPTED = (
     *_ADJUST_KEYS,
     *LOG_KEYS,
     *TENSOR_BOARD,
-    *NOT_SHOWN,
+    *TRACES,
     *_ADAPTATION,
     "parallelTrain",
     *_READER_KEYS,
@@ -258,9 +254,6 @@ def _notes(block: Config, used: Collection[str], ranks: int) -> Iterator[str]:
     given = [key for key in _ADAPTATION if block.own(key) is not None]
     if given and asked:
         yield f"Warning: only the action adapt obeys {' and '.join(given)}."
-    absent = [key for key in NOT_SHOWN if (value := block.own(key)) is not None and not value.is_empty]
-    if absent:
-        yield f"SGD: not there yet, and without effect on the model: {', '.join(absent)}"
     given = [key for key in TENSOR_BOARD if (value := block.get(key)) is not None and not value.is_empty]
     unread = [key for key in given if key.lower() not in used]
     if unread:

@@ -243,6 +243,10 @@ def _print_configuration(context: ActionContext, jobs: Sequence[Job]) -> None:
     config, log = context.config, context.log
     for warning in config.warnings:
         log.line(f"WARNING: {warning}")
+    if config.boolean("profilerEnabled", False):
+        log.line(
+            "profilerEnabled has no effect here: 'cntk explain RECIPE --time' shows where the time of a step goes."
+        )
     if context.trace <= 0:
         return
     log.plain("\nConfiguration After Processing and Variable Resolution:\n")

@@ -108,6 +108,7 @@ class Formatter:
         shape: its sample shape in memory order, with at most one dimension that every minibatch has its own of.
         labels: names of the categories, empty if there are none.
         keys: whether ``%k`` is filled in.
+        real: categories are printed as other numbers are.
         warn: called with one line if the label mapping does not fit.
     """
 
@@ -116,6 +117,7 @@ class Formatter:
     shape: Shape
     labels: Sequence[str] = ()
     keys: bool = False
+    real: bool = False
     warn: Callable[[str], None] = print
     _dims: Shape = attrs.field(init=False)
     _letter: str = attrs.field(init=False)
@@ -124,7 +126,7 @@ class Formatter:
         """Choose how a value is printed."""
         self._dims = to_cntk(self.shape)
         self._letter = "f"
-        if self.format.type == "category":
+        if self.format.type == "category" and not self.real:
             self._letter = "s" if self.format.label_mapping_file and self._labels_fit() else "d"
 
     def _labels_fit(self) -> bool:

@@ -9,7 +9,7 @@ import attrs
 
 from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
-from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, raise_problems
+from cntk_core.errors import CntkError, ConfigError, collect, raise_problems
 from cntk_core.plugins.registry import Registry
 from cntk_core.trust import ask_to_run, ask_to_write
 from cntk_kit_recipes.recipe import actions as table
@@ -35,8 +35,6 @@ def check_top_level(config: Config) -> None:
         raise ConfigError(
             "the parameter 'type' is called 'precision' now", where=config.location("type"), hint="precision = float"
         )
-    if config.boolean("profilerEnabled", False):
-        raise UnsupportedError("profilerEnabled is not there yet", where=config.location("profilerEnabled"))
 
 
 def find_jobs(config: Config, registry: Registry, only: str | None = None) -> list[Job]:

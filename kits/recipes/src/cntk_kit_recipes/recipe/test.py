@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
-from cntk_core.errors import CntkError, NetworkError, UnsupportedError, raise_problems
+from cntk_core.errors import CntkError, NetworkError, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.language.shapes import elements, show
 from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.node_traces import read_traces
 from cntk_kit_recipes.session.evaluate import evaluate
 from cntk_kit_recipes.session.evaluation_told import Audience
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from cntk_core.training.loop.criteria import Criterion
 
 _MINIBATCH_SIZE = 40960
-_TRACES = ("traceNodeNamesReal", "traceNodeNamesCategory", "traceNodeNamesSparse")
 
 
 class TestAction(Action):
@@ -48,11 +48,7 @@ class TestAction(Action):
 
 def check_evaluation(context: ActionContext, section: Config) -> list[CntkError]:
     """Return what is wrong with the keys that test and cv share."""
-    problems: list[CntkError] = [
-        UnsupportedError(f"{key} is not there yet", where=section.location(key))
-        for key in _TRACES
-        if section.strings(key, ())
-    ]
+    problems: list[CntkError] = []
     try:
         context.reader_class(section)
     except CntkError as error:
@@ -116,6 +112,7 @@ def evaluate_on_reader(
     Listeners are told that they are of ``model``, by default that of the section.
     """
     minibatch_size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
+    log = context.run_log(section)
     opened = reader or context.make_reader(section, inputs_of(network, nodes), in_order=True)
     try:
         engine = context.make_engine(section)
@@ -127,12 +124,13 @@ def evaluate_on_reader(
             nodes,
             minibatch_size,
             section.integer("epochSize", 0),
-            context.run_log(section),
+            log,
             show_every=section.integer("numMBsToShowResult", 100),
             show_first=section.integer("firstMBsToShowResult", 0),
             parts=_parts(section, minibatch_size),
             ranks=context.evaluating_ranks(section),
             audience=Audience.of(context.hooks, context.job, model=model or section.string("modelPath", "")),
+            traces=read_traces(section, log.line),
         )
     finally:
         if reader is None:

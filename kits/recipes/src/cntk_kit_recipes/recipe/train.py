@@ -27,6 +27,7 @@ from cntk_kit_recipes.block.named_schedules import with_schedules
 from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_kit_recipes.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
 from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.node_traces import read_traces
 from cntk_kit_recipes.recipe.resume import resumption
 from cntk_kit_recipes.recipe.test import inputs_of
 from cntk_kit_recipes.session.generations import ModelPaths
@@ -228,6 +229,7 @@ def train(
             after_loss=context.loss.said,
             begun=context.begun,
             early_stopping=read_early_stopping(sgd),
+            traces=read_traces(sgd, log.line),
             job=_job(context, section, action, sgd, settings.max_epochs),
         )
         with listening(stop):

@@ -20,7 +20,6 @@ from cntk_core.contract.writer import SequenceOutput
 from cntk_core.errors import ConfigError, NetworkError, TrainingError, UnsupportedError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.language.rows import reader_slots
 from cntk_core.ops.language.shapes import Free, Longest, show
 from cntk_core.plan.make import make_plan
 from cntk_core.records.layout import SequenceLayout
@@ -28,7 +27,7 @@ from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
-from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
+from cntk_kit_recipes.recipe.sequences_begun import sequences_of
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import Program
@@ -169,19 +168,8 @@ class NodeValues:
 
     def sequences(self, node: Node, minibatch: Minibatch) -> list[SequenceValue]:
         """Return the node's values sequence by sequence in the reader's order, ``(frames, elements)`` each."""
-        value = self.of(node, minibatch)
-        if not node.framed:
-            columns = value.reshape(-1, value.shape[-1] if value.ndim else 1)
-            return [SequenceValue(0, "", columns)]
-        layout = self.layout(node, minibatch)
-        rows = value.reshape(len(value), -1)
-        if layout.is_frames and not layout.keys:
-            return [SequenceValue(index, "", rows[index : index + 1]) for index in np.argsort(layout.order).tolist()]
-        found = unpack_sequences(rows, layout)
-        keys = [str(key) for key in layout.keys] or [""] * len(found)
-        places = reader_slots(layout)[layout.begins[:, 0]]
-        order = np.lexsort((layout.begins[:, 1], places))
-        return [SequenceValue(number, keys[index], found[index]) for number, index in enumerate(order.tolist())]
+        layout = self.layout(node, minibatch) if node.framed else None
+        return sequences_of(node, self.of(node, minibatch), layout)
 
 
 def _write(

@@ -80,7 +80,7 @@ class Pacing:
             state.searched,
             TRIAL_MARGIN * settings.min_learning_rate_per_sample,
             state.previous,
-            share_of_trial(samples, settings.epoch_size),
+            0.0 if options.better_than_unchanged else share_of_trial(samples, settings.epoch_size),
             epoch < options.num_best_search_epoch,
         )
         with self._trials(epoch, epoch_samples) as trial:

@@ -20,6 +20,7 @@ from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.subminibatch import split
 from cntk_kit_recipes.session.evaluate_ranks import evaluate_together
 from cntk_kit_recipes.session.evaluation_told import Audience
+from cntk_kit_recipes.session.traces import Traces
 
 
 def evaluate(
@@ -38,6 +39,7 @@ def evaluate(
     each: Callable[[int, int], None] | None = None,
     ranks: Ranks | None = None,
     audience: Audience | None = None,
+    traces: Traces | None = None,
 ) -> Mapping[str, Criterion]:
     """Compute criteria over a data set and log them.
 
@@ -54,6 +56,7 @@ def evaluate(
         each: called after each minibatch with its number (from 0) and its samples, in a serial run.
         ranks: who evaluates together, each its share; the figures are of all of them. None: nobody else.
         audience: hears of the minibatches and of what came of them.
+        traces: prints values of nodes for each minibatch.
 
     Returns:
         Sums and counts by name.
@@ -62,7 +65,8 @@ def evaluate(
         DataError: the reader gave no data.
     """
     stored = store if store is not None else ParameterStore(network.parameters, network.dtype)
-    program = engine.compile(make_plan(network, roots), stored)
+    traced = traces.nodes(network, roots) if traces is not None else []
+    program = engine.compile(make_plan(network, list(dict.fromkeys([*roots, *traced]))), stored)
     spec = EpochSpec(epoch_size=epoch_size, minibatch_size=minibatch_size)
     return evaluate_program(
         program,
@@ -76,6 +80,7 @@ def evaluate(
         each=each,
         ranks=ranks,
         audience=audience,
+        traces=traces,
     )
 
 
@@ -92,6 +97,7 @@ def evaluate_program(
     each: Callable[[int, int], None] | None = None,
     ranks: Ranks | None = None,
     audience: Audience | None = None,
+    traces: Traces | None = None,
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
     sums, team = CriterionSums(program, roots), ranks or Alone()
@@ -105,9 +111,9 @@ def evaluate_program(
         return log.trace_level > 0 and (count <= show_first or bool(show_every and count % show_every == 0))
 
     if team.size > 1:
-        counts = evaluate_together(program, reader, spec, sums, team, parts, is_shown)
+        counts = evaluate_together(program, reader, spec, sums, team, parts, is_shown, traces)
     else:
-        counts = _evaluated(program, reader, spec, sums, sizes, parts, each)
+        counts = _evaluated(program, reader, spec, sums, sizes, parts, each, traces)
     for count in counts:
         if audience is not None:
             audience.minibatch(count, sums)
@@ -138,12 +144,15 @@ def _evaluated(
     sizes: MinibatchSizes,
     parts: int,
     each: Callable[[int, int], None] | None,
+    traces: Traces | None,
 ) -> Iterator[int]:
     """Evaluate the minibatches, add up their criteria, and yield how many there were so far."""
     for count, minibatch in enumerate(reader.minibatches(spec), start=1):
         for part in split(minibatch, parts):
             program.evaluate(part)
             sums.add(sizes.samples(part))
+            if traces is not None:
+                traces.show(program)
         if each is not None:
             each(count - 1, minibatch.samples)
         yield count

@@ -13,6 +13,7 @@ from cntk_core.training.loop.criteria import CriterionSums
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.subminibatch import split
+from cntk_kit_recipes.session.traces import Traces
 
 BLOCK = 1000
 """Minibatches after which ranks meet at the latest, so that none is far ahead."""
@@ -26,6 +27,7 @@ def evaluate_together(
     ranks: Ranks,
     parts: int,
     is_shown: Callable[[int], bool],
+    traces: Traces | None = None,
 ) -> Iterator[int]:
     """Evaluate this rank's share; whenever the ranks have met, yield how many minibatches there were so far.
 
@@ -33,7 +35,7 @@ def evaluate_together(
     whose data has ended has empty minibatches. As in the original, one in which no rank has data is counted at the end
     where each rank reads its share.
     """
-    share = _Share(program, reader, spec, ranks, parts, sums)
+    share = _Share(program, reader, spec, ranks, parts, sums, traces)
     done = 0
     while True:
         ranks.doing(f"evaluating minibatches from {done + 1} on")
@@ -58,11 +60,19 @@ class _Share:
     """What one rank evaluates."""
 
     def __init__(
-        self, program: Program, reader: DataReader, spec: EpochSpec, ranks: Ranks, parts: int, sums: CriterionSums
+        self,
+        program: Program,
+        reader: DataReader,
+        spec: EpochSpec,
+        ranks: Ranks,
+        parts: int,
+        sums: CriterionSums,
+        traces: Traces | None,
     ) -> None:
         self._program = program
         self._parts = parts
         self._sums = sums
+        self._traces = traces
         self._sizes = MinibatchSizes(program.plan.network)
         self._rest = ranks.shares(reader.minibatches(ranks.spec(spec)))
         self._has_ended = False
@@ -85,6 +95,8 @@ class _Share:
             own: Minibatch | None = following[1]
             for part in split(own, self._parts) if own is not None else ():
                 self._program.evaluate(part)
+                if self._traces is not None:
+                    self._traces.show(self._program)
                 counted += self._sizes.samples(part)
                 taken = self._sums.joined(taken, self._sums.take())
         return np.array([self._has_ended, self._count, counted, *taken.values()], np.float64)

@@ -23,6 +23,7 @@ from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.settings_text import settings_text
 from cntk_kit_recipes.session.stop_request import StopRequest
+from cntk_kit_recipes.session.traces import Traces
 
 _SHOWN_ONLY = {
     "checkpoint_every_samples",
@@ -68,6 +69,7 @@ class SessionParts:
         stop: asks training to end after a minibatch.
         begun: set as soon as files of this training have taken the place of those of an earlier one.
         early_stopping: when training ends before its last epoch; None: it does not.
+        traces: prints values of nodes after each minibatch; None: nobody does.
     """
 
     engine: ExecutionEngine
@@ -87,6 +89,7 @@ class SessionParts:
     stop: StopRequest = attrs.field(factory=StopRequest)
     begun: Event = attrs.field(factory=Event)
     early_stopping: EarlyStopping | None = None
+    traces: Traces | None = None
 
     def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
         """Who listens to an event."""

@@ -37,7 +37,8 @@ class Search:
         earlier: rates that earlier searches found; empty before the first search.
         least: no lower rate is tried.
         previous: average criterion of the epoch before; None before the first epoch.
-        share: ``r``, the weight of ``previous``: ``sqrt(n / N)`` for trials of n samples in an epoch of N.
+        share: ``r``, the weight of ``previous``: ``sqrt(n / N)`` for trials of n samples in an epoch of N; 0 asks no
+            more of a rate than that it is better than learning nothing.
         from_both_sides: find the best rate and not only the largest good one.
     """
 

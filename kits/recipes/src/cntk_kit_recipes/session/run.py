@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -25,6 +25,7 @@ from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
 from cntk_core.training.rates.schedules import effective_momentum, time_constant
+from cntk_kit_recipes.block.early_stopping import Best
 from cntk_kit_recipes.session.best_model import put_back
 from cntk_kit_recipes.session.epoch import EpochLoop
 from cntk_kit_recipes.session.epoch_progress import EpochResult, NotANumber, Pace
@@ -88,6 +89,7 @@ class TrainingRun:
         self.first = self.done = start.epochs if start is not None else 0
         self.criterion, self.evaluations = choose_criteria(network, self.settings)
         self.nodes = (self.criterion, *self.evaluations)
+        self.traced = parts.traces.nodes(network, self.nodes) if parts.traces is not None else ()
         spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
         self.ranks = parts.ranks
@@ -149,7 +151,8 @@ class TrainingRun:
         new = precompute(self.network, parts.engine, self.store, parts.reader, spec, self.log)
         if new or self.start is None:
             self.saver.initial(self.first, self.samples)
-        plan = make_plan(self.network, [*self.nodes, *marked_assignments(self.network)], self.criterion)
+        roots = dict.fromkeys([*self.nodes, *marked_assignments(self.network), *self.traced])
+        plan = make_plan(self.network, list(roots), self.criterion)
         self.ranks.check_assigned(plan)
         for listener in parts.listeners("cntk_plan_ready"):
             listener(plan=plan, engine=parts.job.engine)
@@ -170,12 +173,16 @@ class TrainingRun:
             self.log,
             parts.job,
             seed=parts.seed,
-            listeners=parts.listeners("cntk_minibatch_end"),
+            listeners=self._minibatch_listeners(program),
             before_update=parts.listeners("cntk_before_update"),
             check=check,
             ranks=self.ranks,
             stop=parts.stop,
         )
+
+    def _minibatch_listeners(self, program: Program) -> Sequence[Callable[..., object]]:
+        listeners, traces = self.parts.listeners("cntk_minibatch_end"), self.parts.traces
+        return [*listeners, lambda job, result: traces.show(program)] if traces is not None else listeners
 
     def _restore(self) -> None:
         """Take the learner's state back, and say so."""
@@ -322,13 +329,14 @@ class TrainingRun:
         if reader is None:
             return {}
         if self._validation is None:
-            self._validation = parts.engine.compile(make_plan(self.network, self.nodes), self.store)
+            roots = list(dict.fromkeys([*self.nodes, *self.traced]))
+            self._validation = parts.engine.compile(make_plan(self.network, roots), self.store)
         # As in the original, the configured size: that of the search may be too large for the validation set.
         spec = EpochSpec(minibatch_size=self.settings.minibatch_size[pace.epoch])
         quiet = RunLog(_Through(self.log))
         audience = Audience.of(parts.hooks, parts.job, epoch=pace.epoch)
         criteria = evaluate_program(
-            self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks, audience=audience
+            self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks, audience=audience, traces=parts.traces
         )
         self.log.validated(pace.epoch, self.settings.max_epochs, criteria)
         return criteria
@@ -341,7 +349,7 @@ class TrainingRun:
         if self.settings.save_best_model_per_criterion and validation:
             self.state = self.state.with_best(averages(validation), pace.epoch + 1)
             self.log.best_so_far(self.state.best)
-        ended = self._watch(pace, averages(validation or result.criteria))
+        watched = self.state.watched
         self.state = self.state.with_criterion(self._controlling(result, validation))
         if self.pacing.compares(pace.epoch):
             verdict = judge(options, self.state, lambda: self._roll_back(pace))
@@ -352,28 +360,34 @@ class TrainingRun:
         self.state = verdict.state
         if verdict.change:
             self.log.line(f"learnRatePerSample {verdict.change} to {self.state.rate:.8g}")
-        if verdict.finished:
-            self.log.line("Finished training and saved final model")
-            self.log.line()
-        elif verdict.roll_back and self.state.rate == pace.rate:
-            reason = "the same epoch would be repeated, because the learning rate was not reduced"
-            self.log.line(f"Training ends after epoch {pace.epoch + 1}: {reason}")
-            return attrs.evolve(verdict, finished=reason)
-        elif ended and not verdict.roll_back:
-            self.log.line(f"Training ends after epoch {pace.epoch + 1}: {ended}")
-            return attrs.evolve(verdict, finished=ended)
-        return verdict
+        stopped_early = self._watch(
+            pace, watched, averages(validation or result.criteria), taken_back=verdict.roll_back
+        )
+        return self._ended(pace, verdict, stopped_early)
 
-    def _watch(self, pace: Pace, criteria: Mapping[str, float]) -> str:
+    def _watch(self, pace: Pace, before: Best, criteria: Mapping[str, float], *, taken_back: bool) -> str:
         """Take note of an epoch; say why it was the last one by ``earlyStopping``, which is usually empty."""
         options = self.parts.early_stopping
         if options is None:
             return ""
         name, value = options.chosen(criteria)
-        best = self.state.watched.after(value, pace.epoch + 1, options.min_delta)
+        best = before.missed() if taken_back else before.after(value, pace.epoch + 1, options.min_delta)
         self.state = attrs.evolve(self.state, watched=best)
-        waited = pace.epoch + 1 - best.epochs
-        return f"'{name}' has not improved since epoch {best.epochs}" if waited >= options.patience else ""
+        return f"'{name}' has not improved since epoch {best.epochs}" if best.waited >= options.patience else ""
+
+    def _ended(self, pace: Pace, verdict: Verdict, stopped_early: str) -> Verdict:
+        """Say why an epoch was the last one, if it was."""
+        if verdict.finished:
+            self.log.line("Finished training and saved final model")
+            self.log.line()
+            return verdict
+        repeats = verdict.roll_back and self.state.rate == pace.rate
+        reason = "the same epoch would be repeated, because the learning rate was not reduced" if repeats else ""
+        reason = reason or stopped_early
+        if not reason:
+            return verdict
+        self.log.line(f"Training ends after epoch {pace.epoch + 1}: {reason}")
+        return attrs.evolve(verdict, finished=reason)
 
     def _controlling(self, result: EpochResult, validation: Mapping[str, Criterion]) -> float:
         """Return the average of the criterion that controls the learning rate."""

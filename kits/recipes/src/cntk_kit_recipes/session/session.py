@@ -38,6 +38,7 @@ from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
 from cntk_kit_recipes.session.saving import saving, tidying
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.stop_request import StopRequest
+from cntk_kit_recipes.session.traces import Traces
 
 _ENDING = 10.0
 """Seconds that a rank which was lost has to let go of the files."""
@@ -67,6 +68,7 @@ class TrainingSession:
         after_loss: who was lost, if this session goes on with the training of a session that lost ranks.
         begun: set as soon as files of this training have taken the place of those of an earlier one.
         early_stopping: when training ends before its last epoch, and with which parameters.
+        traces: prints values of nodes after each minibatch.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class TrainingSession:
         after_loss: str = "",
         begun: Event | None = None,
         early_stopping: EarlyStopping | None = None,
+        traces: Traces | None = None,
     ) -> None:
         log, paths = log or RunLog(trace_level=settings.trace_level), ModelPaths(Path(model_path), settings.max_epochs)
         self.parts = SessionParts(
@@ -112,6 +115,7 @@ class TrainingSession:
             stop or StopRequest(),
             begun or Event(),
             early_stopping,
+            traces,
         )
         self._given, self._paths, self._log = network, paths, log
         self._resume = resume

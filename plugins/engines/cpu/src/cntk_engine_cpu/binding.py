@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import attrs
 
 from cntk_core.api import Kernel, Parameter
 from cntk_core.api.engines import (
+    AnyStep,
     GradientStep,
     Loop,
     LoopGradient,
     Stage,
     Step,
     Target,
+    Told,
     ask_kernels,
     ask_kernels_for_gradient,
+    called_one_by_one,
     is_elementwise,
     kernels,
     makes_axis_by_values,
@@ -104,23 +108,26 @@ class Bound:
         update: the rule, for :attr:`train`.
         stage: which forward steps.
         before: the code of the stage before.
+        told: who wants to know what each step takes; None for code that does not ask the time.
     """
 
-    def __init__(self, site: Site, update: Update | None, stage: Stage, before: Bound | None = None) -> None:
+    def __init__(
+        self, site: Site, update: Update | None, stage: Stage, before: Bound | None = None, told: Told | None = None
+    ) -> None:
         self.site = site
         self.stage = stage
         self.before = before
         self._update = update
+        self._told = told
         steps = site.plan.steps[stage.first : stage.end]
-        self.forward = straight_line([call for step in steps for call in _forward_calls(site, step)], site.ports)
+        self.forward = _one_after_the_other(site, [(step, _forward_calls(site, step)) for step in steps], told)
 
     @functools.cached_property
     def backward(self) -> Callable[[], None]:
         """Computes all gradients, after ``forward``."""
         site = self.site
-        calls = [call for step in site.plan.gradients for call in _gradient_calls(site, step, step.targets)]
-        calls[:0] = _begin(site)
-        return straight_line(calls, site.ports)
+        steps: list[Part] = [(step, _gradient_calls(site, step, step.targets)) for step in site.plan.gradients]
+        return _one_after_the_other(site, [(None, _begin(site)), *steps], self._told)
 
     @functools.cached_property
     def train(self) -> Callable[[Sequence[Scalars]], None] | None:
@@ -128,7 +135,18 @@ class Bound:
 
         None without an update rule.
         """
-        return _train(self.site, self._update) if self._update is not None else None
+        return _train(self.site, self._update, self._told) if self._update is not None else None
+
+
+Part: TypeAlias = tuple[AnyStep | None, list[Call]]
+"""A step, None for what is no step, and the calls that do it."""
+
+
+def _one_after_the_other(site: Site, parts: Sequence[Part], told: Told | None) -> Callable[[], None]:
+    """Return a function that makes the calls of all steps."""
+    if told is None:
+        return straight_line([call for _, calls in parts for call in calls], site.ports)
+    return called_one_by_one([(step, straight_line(calls, site.ports)) for step, calls in parts if calls], told)
 
 
 def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
@@ -202,11 +220,11 @@ def _begin(site: Site) -> list[Call]:
     return [Call(site.gradients[plan.criterion].fill, (1.0,))] if plan.criterion is not None and plan.fed_back else []
 
 
-def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
+def _train(site: Site, update: Update, told: Told | None) -> Callable[[Sequence[Scalars]], None]:
     """The backward part with folded updates, then the pass over all other parameters."""
     place = {parameter: index for index, parameter in enumerate(site.plan.trained)}
     current: list[Numbers] = []
-    calls = _begin(site)
+    parts: list[Part] = [(None, _begin(site))]
     folded: set[Parameter] = set()
     by_rows = {
         parameter: RowGradient() for parameter in rows_alone(site.plan, update) if _stays_sparse(site, parameter)
@@ -216,22 +234,21 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
         if gradient is not None and isinstance(step, GradientStep):
             inlet = inlet_of(site, step.step.nodes[0])
             assert inlet is not None
-            calls.append(bind_rows(site, step.step.nodes[0], inlet, gradient))
+            parts.append((step, [bind_rows(site, step.step.nodes[0], inlet, gradient)]))
             continue
         parameter = foldable(site, update, index)
         if isinstance(step, LoopGradient) or parameter is None:
-            calls += _gradient_calls(site, step, step.targets)
+            parts.append((step, _gradient_calls(site, step, step.targets)))
             continue
         fold = fold_call(plain_site(site, step), update, step, parameter, place, current)
         if fold is None:
-            calls += _gradient_calls(site, step, step.targets)
+            parts.append((step, _gradient_calls(site, step, step.targets)))
             continue
         rest = [target for target in step.targets if target.node is not parameter]
         # The gradient by the other operand needs the weights as they were, so it comes first.
-        calls += _gradient_calls(site, step, rest) if rest else []
-        calls.append(fold)
+        parts.append((step, [*(_gradient_calls(site, step, rest) if rest else []), fold]))
         folded.add(parameter)
-    backward = straight_line(calls, site.ports)
+    backward = _one_after_the_other(site, parts, told)
     others = [p for p in site.plan.trained if p not in folded and p not in by_rows]
     rest_of_update = passes(site.plan, update, others, place)
     row_passes = [
@@ -239,13 +256,19 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
         for parameter, gradient in by_rows.items()
     ]
 
-    def train(scalars: Sequence[Scalars]) -> None:
-        current[:] = update.numbers(scalars)
-        backward()
+    def update_others() -> None:
         rest_of_update(current)
         for index, gradient, apply in row_passes:
             apply(gradient.rows, gradient.block, current[index])
             gradient.clear()
+
+    if told is not None:
+        update_others = called_one_by_one([(None, update_others)], told)
+
+    def train(scalars: Sequence[Scalars]) -> None:
+        current[:] = update.numbers(scalars)
+        backward()
+        update_others()
 
     return train
 

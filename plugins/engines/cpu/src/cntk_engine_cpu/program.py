@@ -214,7 +214,7 @@ class CpuProgram(PlanProgram):
                 self._last = None
                 self._storage.grow(lacking, frames)
             site = self._site(frames, longest, apart(arrays), before)
-            bound = self._bound[key] = Bound(site, self._update, stage, before)
+            bound = self._bound[key] = Bound(site, self._update, stage, before, self.told)
             if len(self._bound) > REMEMBERED:
                 self._bound.popitem(last=False)
         else:

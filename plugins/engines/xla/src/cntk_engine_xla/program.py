@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import Any
 
 import attrs
@@ -139,7 +140,7 @@ class XlaProgram(PlanProgram):
     def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
         """Run the forward part."""
         if training not in self._ways_back:
-            units = units_of(self.plan, gradients=True, lowerings=self._state.lowerings, training=training, apart=True)
+            units = self._units_of(gradients=True, training=training, apart=True)
             forward = self._mode_of([unit for unit in units if not unit.backward], training=training)
             self._ways_back[training] = forward, self._mode_of([u for u in units if u.backward], training=training)
         mode, self._way_back = self._ways_back[training]
@@ -246,11 +247,13 @@ class XlaProgram(PlanProgram):
                 units: tuple[Unit, ...] = (update_unit(self.plan),)
             else:
                 updates = name == "train" and bool(self.plan.trained)
-                units = units_of(
-                    self.plan, gradients=name != "evaluate", update=updates, lowerings=self._state.lowerings
-                )
+                units = self._units_of(gradients=name != "evaluate", update=updates)
             mode = self._modes[name] = self._mode_of(units, training=name != "evaluate")
         return mode
+
+    def _units_of(self, **wanted: bool) -> tuple[Unit, ...]:
+        """Cut the plan; whoever wants to know what each step takes gets a function for each."""
+        return units_of(self.plan, lowerings=self._state.lowerings, single=self.told is not None, **wanted)
 
     def _mode_of(self, units: Sequence[Unit], *, training: bool) -> Mode:
         callers = (None if unit.hosted else Caller(self._state, unit, training=training) for unit in units)
@@ -274,6 +277,7 @@ class XlaProgram(PlanProgram):
         state = self._state
         touched = self._touched() if mode.updates and self.plan.sparse else ()
         for unit, caller in mode.units:
+            begin = perf_counter_ns() if self.told is not None else 0
             if unit.meetings and all(axis in self.axes.layouts for axis in unit.axes):
                 check_axes(unit.meetings, self.axes.layouts)
             if caller is None:
@@ -281,6 +285,9 @@ class XlaProgram(PlanProgram):
             else:
                 gradients = [state.gradients.take(node) for node in unit.arrives] if unit.arrives else ()
                 caller(gradients, scalars, touched)
+            if self.told is not None:
+                state.staging.wait()
+                self.told(unit.steps[0] if unit.steps else None, begin, perf_counter_ns())
 
     def _take(self, streams: Mapping[Input, StreamData]) -> None:
         """Take in a minibatch."""

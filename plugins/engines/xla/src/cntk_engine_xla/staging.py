@@ -46,12 +46,16 @@ class Staging:
         if self._places < FEWEST or (self._places < MOST and self.size < ENOUGH):
             self._places += 1
             return
+        self.wait()
+        self.marks.clear()
+        self.place = 0
+
+    def wait(self) -> None:
+        """Wait until XLA has done everything."""
         for mark in self.marks:
             # One that a later call has written over: that has begun after all of it was there, and has a mark itself.
             if not mark.is_deleted():
                 mark.block_until_ready()
-        self.marks.clear()
-        self.place = 0
 
 
 class Stage:

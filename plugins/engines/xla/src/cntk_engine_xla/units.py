@@ -79,6 +79,7 @@ def units_of(
     lowerings: Lowerings = OWN,
     training: bool | None = None,
     apart: bool = False,
+    single: bool = False,
 ) -> tuple[Unit, ...]:
     """Cut a plan into units.
 
@@ -89,6 +90,7 @@ def units_of(
         lowerings: how nodes become XLA.
         training: parameters that ops change are kept; by default if there are gradients.
         apart: no unit has forward and gradient steps.
+        single: each step is a unit of its own, and so is the update.
     """
     hosted = hosted_steps(plan, lowerings)
     waiting = _that_can_wait(plan, hosted, gradients=gradients)
@@ -97,11 +99,11 @@ def units_of(
     for step in [*steps, *(plan.gradients if gradients else ())]:
         lowered = step not in hosted
         goes_on = bool(cut) and not cut[-1][1] and not (apart and _is_gradient(step) != _is_gradient(cut[-1][0][0]))
-        if lowered and goes_on:
+        if lowered and goes_on and not single:
             cut[-1][0].append(step)
         else:
             cut.append(([step], not lowered))
-    if update and (not cut or cut[-1][1]):
+    if update and (not cut or cut[-1][1] or single):
         cut.append(([], False))
     place = len(cut) - 1 if update else None
     cut += [([step], True) for step in plan.steps if step in waiting]

@@ -11,9 +11,9 @@ import attrs
 
 from cntk_core.api import GradientAggregation, PluginError, Registry, UsageError, elements
 from cntk_core.api.parallel import NetworkModel
-from cntk_core.api.recipes import RecipeContext, connect, detect, disconnect, launch
+from cntk_core.api.recipes import RecipeContext, connect, detect, disconnect, launch, prepare_training
 from cntk_tool_scaling.bench_file import Measurements, write_measurements
-from cntk_tool_scaling.measure import compute_times, prepare, sizes_up_to
+from cntk_tool_scaling.measure import compute_times, sizes_up_to
 from cntk_tool_scaling.measure_parallel import SIMULATED, aggregation_seconds, measure_network, sum_rate
 from cntk_tool_scaling.recipes import TITLE, default_recipe, training_section
 
@@ -83,7 +83,7 @@ def _network_between_ranks(request: BenchRequest) -> NetworkModel | None:
 def measure_recipe(arguments: Sequence[str], request: BenchRequest) -> Measurements:
     """Measure everything that one process can."""
     context, section = training_section(arguments, request.section, request.plugin_files)
-    training = prepare(context, section)
+    training = prepare_training(context, section)
     try:
         sizes = sizes_up_to(max(LARGEST, training.minibatch_size))
         compute = compute_times(training, sizes, seconds=request.seconds)

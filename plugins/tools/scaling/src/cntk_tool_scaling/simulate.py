@@ -11,12 +11,12 @@ import attrs
 
 from cntk_core.api import Config, DataError, RankGone, UsageError
 from cntk_core.api.parallel import NetworkModel
-from cntk_core.api.recipes import RecipeContext
+from cntk_core.api.recipes import RecipeContext, prepare_training
 from cntk_tool_scaling.bench_file import ComputeTimes, Measurements, read_measurements
 from cntk_tool_scaling.cut import ALL_VALUES, ModelShape
 from cntk_tool_scaling.drive import FULL, Pace
 from cntk_tool_scaling.figure import check_drawable, draw
-from cntk_tool_scaling.measure import compute_times, prepare, sizes_up_to
+from cntk_tool_scaling.measure import compute_times, sizes_up_to
 from cntk_tool_scaling.measure_parallel import SIMULATED, aggregation_seconds
 from cntk_tool_scaling.methods import OF_RECIPE, Method, find_method
 from cntk_tool_scaling.networks import network_of
@@ -204,7 +204,7 @@ def _pace(
         compute = measured.compute
     else:
         print("measuring how long this machine computes with minibatches ...", flush=True)
-        training = prepare(context, section)
+        training = prepare_training(context, section)
         try:
             compute = compute_times(training, sizes_up_to(max(size, 256)), seconds=0.5)
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from cntk_core.api import Verb
+from cntk_core.api import UsageError, Verb
 from cntk_core.api.recipes import add_recipe, recipe_arguments
 from cntk_tool_inspect.verbs.depth import add_depth
 
@@ -19,11 +19,20 @@ class Explain(Verb):
         add_recipe(parser)
         parser.add_argument("--section", help="only this command section")
         parser.add_argument("--frames", type=int, default=0, help="rows of a minibatch (default: the recipe's)")
-
         add_depth(parser)
+        parser.add_argument("--time", action="store_true", help="train some steps, and say what each part takes")
+        parser.add_argument("--steps", type=int, default=50, help="how many --time measures (default: 50)")
+        parser.add_argument("--flame", default="", metavar="FILE.svg", help="draw what --time measures")
+        parser.add_argument(
+            "--trace", default="", metavar="FILE.json", help="write what --time measures for a time line (Perfetto)"
+        )
 
     def run(self, options: argparse.Namespace) -> int:
-        """Print the plan."""
+        """Print the plan, or what its steps take."""
+        if options.time:
+            return self._time(options)
+        if options.flame or options.trace:
+            raise UsageError("--flame and --trace show what is measured: add --time")
         from cntk_tool_inspect.explain import explain_model, explain_recipe, is_model
 
         if not options.section and is_model(options.recipe, options.plugin):
@@ -39,5 +48,22 @@ class Explain(Verb):
             section=options.section,
             frames=options.frames,
             depth=options.depth,
+            plugin_files=options.plugin,
+        )
+
+    def _time(self, options: argparse.Namespace) -> int:
+        from cntk_tool_inspect.explain import is_model
+        from cntk_tool_inspect.timing.verb import time_recipe
+
+        if is_model(options.recipe, options.plugin):
+            raise UsageError(
+                f"'{options.recipe}' is a model, whose training nobody describes: --time measures that of a recipe"
+            )
+        return time_recipe(
+            recipe_arguments(options),
+            section=options.section,
+            steps=options.steps,
+            flame=options.flame,
+            trace=options.trace,
             plugin_files=options.plugin,
         )
