@@ -7,6 +7,7 @@ The page's introduction is kept; what stands after the line ``<!-- generated -->
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from cntk_model_cntk1.bcn.operations import carried as version_1
@@ -16,6 +17,7 @@ from cntk_core.api import ExecutionEngine, Network, Op, core_ops
 from cntk_core.api.builders import parse_text
 from cntk_core.api.engines import make_plan
 from cntk_core.api.recipes import PluginManager
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "model-operations.md"
@@ -33,7 +35,17 @@ def engines_of(op: Op, engine: ExecutionEngine) -> str:
         return ""
     if not op.computable:
         return "none"
-    return "all; XLA on the host" if any(_is_hosted(network, op, engine) for network in examples_of(op)) else "all"
+    tried = list(examples_of(op)) or list(_whole_networks(op))
+    return "all; XLA on the host" if any(_is_hosted(network, op, engine) for network in tried) else "all"
+
+
+def _whole_networks(op: Op) -> Iterator[Network]:
+    """The networks on which the engines are compared that have an operation, where it has no examples of its own."""
+    for make in SEQUENCE_SAMPLES.values():
+        made = make("float32")
+        if any(node.op.name == op.name for node in made.network):
+            made.network.roots["output"] = list(made.roots)
+            yield made.network
 
 
 def _is_hosted(network: Network, op: Op, engine: ExecutionEngine) -> bool:

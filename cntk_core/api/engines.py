@@ -9,7 +9,7 @@ from cntk_core.ops.families.criteria import SMALLEST_DIVISOR
 from cntk_core.ops.families.ctc import LOG_ZERO, PhonePath, latest_frames, phone_path, sequences_of, skips_of
 from cntk_core.ops.families.delay_rows import delay_rows
 from cntk_core.ops.families.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence
-from cntk_core.ops.families.distances import cosine_gradients, cosines
+from cntk_core.ops.families.distances import cosine_gradients, cosines, negative_partners
 from cntk_core.ops.families.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.families.dropout import dropout_rate
 from cntk_core.ops.families.frame_moves import reconciled_rows, same_sequences
@@ -134,6 +134,7 @@ __all__ = [
     "make_plan",
     "makes_axis_by_values",
     "math_of",
+    "negative_partners",
     "paired",
     "phone_path",
     "pooling_geometry",

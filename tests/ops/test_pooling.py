@@ -210,6 +210,15 @@ def test_places_between_pixels_are_rounded_away_from_0():
     np.testing.assert_array_equal(found[0, 0, 0], [[0.0], [-31.0]])
 
 
+@pytest.mark.parametrize(("kind", "last"), [(np.float32, 58), (np.float64, 57)])
+def test_lengths_of_bins_are_rounded_as_the_data(kind, last):
+    """CNTK 2.7 found these figures, in single and in double precision."""
+    data = np.tile(np.arange(1, 63, dtype=kind), (1, 1, 62, 1))
+    settings = ROIPoolingAttributes((7, 7), 1.0)
+    found = run_forward(ROI_POOLING, np, [data, np.array([[[0, 0, 56, 56]]], kind)], settings, context((True, True), 1))
+    assert found[0, 0, 0, 0].tolist() == [9, 17, 25, 33, 41, 49, last]
+
+
 def rounded(value: float) -> int:
     """Round as C's ``round`` does: halves away from 0."""
     return int(math.copysign(math.floor(abs(value) + 0.5), value))

@@ -17,6 +17,7 @@ from cntk_core.ops.families.reductions import ReduceAttributes
 from cntk_core.ops.families.reshaping import TransposeAttributes
 from cntk_core.ops.families.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes
 from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.table import core_ops
@@ -243,6 +244,16 @@ def test_negative_partners_go_round_the_end():
     axes = np.eye(3)
     found = forward("CosDistanceWithNegativeSamples", axes, axes, attributes=op.attributes(shift=1, negatives=3))
     np.testing.assert_array_equal(found, [[1, 0, 0, 1]] * 3)
+
+
+def test_negative_partners_are_columns_of_the_packed_minibatch():
+    """The figures are those of CNTK 2.7, for sequences of three frames and one; two gaps follow that one."""
+    op = TABLE.find("", "CosDistanceWithNegativeSamples")
+    rows, layout = [[1.0, 0.0], [0.0, 2.0], [1.0, 2.0], [1.0, 1.0]], sequence_layout([3, 1])
+    settings = op.attributes(shift=1, negatives=2)
+    found = forward(op.name, rows, rows, attributes=settings, layouts=(layout, layout))
+    expected = [[1, 0, 0.447213590], [1, 0.894427180, 0], [1, 0, 0.948683262], [1, 0, 0.707106769]]
+    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 def test_dropout_scales_what_it_keeps_and_is_off_outside_training():

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from cntk_core.errors import ShapeError
+from cntk_core.ops.families.frame_moves import packed_columns
 from cntk_core.ops.language.define import define_op, fill_from_others
 from cntk_core.ops.language.framing import samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
 from cntk_core.ops.language.traits import BY_ROWS, Traits
+from cntk_core.records.layout import IntArray
 
 SMALLEST_NORM = 1e-30
 """Norms below this count as this."""
@@ -94,7 +97,7 @@ class NegativeSamplesAttributes:
     have names and are dumped, and that say nothing more.
 
     Attributes:
-        shift: how many frames after a sample its first negative partner stands.
+        shift: how many columns of the minibatch after a sample its first negative partner stands.
         negatives: number of negative partners.
     """
 
@@ -103,7 +106,7 @@ class NegativeSamplesAttributes:
 
     @property
     def shifts(self) -> tuple[int, ...]:
-        """For each row of the result, how many frames the second input is shifted."""
+        """For each row of the result, how many columns after a sample its partner stands."""
         return (0, *(self.shift + index for index in range(self.negatives)))
 
 
@@ -126,6 +129,27 @@ def _both_rows(xp: Any, inputs: Sequence[Array], context: OpContext) -> tuple[Ar
     return xp.broadcast_to(left, (rows, left.shape[1])), xp.broadcast_to(right, (rows, right.shape[1]))
 
 
+def negative_partners(context: OpContext, rows: int, shifts: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Return the row that each row is compared with, and the row that is compared with it, for each shift.
+
+    Partners are counted in the columns of the original's minibatch, in which sequences of different lengths leave gaps.
+
+    Args:
+        context: of the operation.
+        rows: samples of the inputs.
+        shifts: how many columns after a row its partners stand.
+
+    Returns:
+        Two tables ``(rows, shifts)``; -1 stands for a gap.
+    """
+    layout = next((one for one in context.layouts if one is not None), None)
+    columns = np.arange(rows) if layout is None else packed_columns(layout)
+    places = np.zeros((rows, 1), np.int64)
+    places[columns[columns >= 0], 0] = np.flatnonzero(columns >= 0)
+    steps, count = np.asarray(shifts, np.int64), max(len(columns), 1)
+    return columns[(places + steps) % count], columns[(places - steps) % count]
+
+
 def _negative_gradient(
     xp: Any,
     gradient: Array,
@@ -138,10 +162,13 @@ def _negative_gradient(
     left, right = _both_rows(xp, inputs, context)
     incoming = gradient.reshape(len(left), -1)
     to_left, to_right = xp.zeros_like(left), xp.zeros_like(right)
-    for row, shift in enumerate(attributes.shifts):
-        more_left, more_right = cosine_gradients(xp, incoming[:, row : row + 1], left, xp.roll(right, -shift, axis=0))
+    partners, others = negative_partners(context, len(left), attributes.shifts)
+    incoming = xp.where(xp.asarray(partners < 0), xp.zeros_like(incoming), incoming)
+    for index in range(len(attributes.shifts)):
+        arriving, partner, other = incoming[:, index : index + 1], partners[:, index], others[:, index : index + 1]
+        more_left, more_right = cosine_gradients(xp, arriving, left, right[partner])
         to_left = to_left + more_left
-        to_right = to_right + xp.roll(more_right, shift, axis=0)
+        to_right = to_right + xp.where(xp.asarray(other < 0), xp.zeros_like(more_right), more_right[other[:, 0]])
     found = [
         _sum_if_repeated(xp, result, value, framed)
         for result, value, framed in zip((to_left, to_right), inputs[:2], context.framed[:2], strict=True)
@@ -159,15 +186,16 @@ def _negative_gradient(
     differentiable=(True, True, False, False),
     reads_output=False,
     aliases={"ndl": ("CosWithNegSamples",)},
-    traits=Traits(pure_xp=True, keeps_nothing=True),
+    traits=Traits(keeps_nothing=True),
 )
 def COS_DISTANCE_WITH_NEGATIVE_SAMPLES(
     xp: Any, inputs: Sequence[Array], attributes: NegativeSamplesAttributes, context: OpContext
 ) -> Array:
     """Cosine with the partner, then with partners of later frames (round the minibatch's end) as negative samples."""
     left, right = _both_rows(xp, inputs, context)
-    columns = [cosines(xp, left, xp.roll(right, -shift, axis=0)) for shift in attributes.shifts]
-    result = xp.concatenate(columns, axis=1)
+    partners, _ = negative_partners(context, len(left), attributes.shifts)
+    result = xp.concatenate([cosines(xp, left, right[partner]) for partner in partners.T], axis=1)
+    result = xp.where(xp.asarray(partners < 0), xp.zeros_like(result), result)
     return result if any(context.framed) else result.reshape(-1)
 
 

@@ -382,13 +382,17 @@ def MAX_UNPOOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttribute
     return reshaped(result, any(context.framed), sample)
 
 
-def _bins(first: float, last: float, scale: float, size: int, count: int) -> list[tuple[int, int]]:
-    """Begin and end of each bin of a region along an axis, inside the image."""
-    begin, end = (_rounded(place * scale) for place in (first, last))
-    length = max(end - begin + 1, 1)
+def _bins(ends: tuple[float, float], scale: float, size: int, count: int, number: Any) -> list[tuple[int, int]]:
+    """Begin and end of each bin of a region along an axis, inside the image; ``number`` is the precision of the data.
+
+    The original multiplies by the rounded length of a bin: in single precision the last of 7 bins of 57 elements ends
+    after 58.
+    """
+    begin, end = (_rounded(place * scale) for place in ends)
+    length = number(max(end - begin + 1, 1)) / number(count)
     found = []
     for index in range(count):
-        low, high = math.floor(index * length / count), math.ceil((index + 1) * length / count)
+        low, high = math.floor(number(index) * length), math.ceil(number(index + 1) * length)
         found.append((min(max(low + begin, 0), size), min(max(high + begin, 0), size)))
     return found
 
@@ -406,8 +410,8 @@ def _region_places(data: Array, regions: Array, attributes: ROIPoolingAttributes
     places = np.full(values.shape, OUTSIDE, np.int64)
     offsets = np.arange(channels) * height * width
     for number, (x1, y1, x2, y2) in enumerate(regions.tolist()):
-        across = _bins(x1, x2, attributes.spatial_scale, width, columns)
-        down = _bins(y1, y2, attributes.spatial_scale, height, rows)
+        across = _bins((x1, x2), attributes.spatial_scale, width, columns, data.dtype.type)
+        down = _bins((y1, y2), attributes.spatial_scale, height, rows, data.dtype.type)
         for row, (top, bottom) in enumerate(down):
             for column, (left, right) in enumerate(across):
                 if bottom <= top or right <= left:

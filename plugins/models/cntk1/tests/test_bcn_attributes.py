@@ -11,6 +11,7 @@ from bcn_writer import dims, flag, flags, float32, float64, int32, int64, size, 
 from cntk_model_cntk1.bcn.attributes import READERS, Source
 from cntk_model_cntk1.bcn.images import IMAGE_READERS
 from cntk_model_cntk1.bcn.reader import BinaryReader
+from cntk_model_cntk1.op_attributes import ELUAttributes, NoAttributes
 
 from cntk_core.api import ModelFormatError, UnsupportedError
 from cntk_testing.inside import (
@@ -214,6 +215,15 @@ CASES = [
         int32(0x00010001, 0x00010001) + flag(False, True) + float64(0.1),
         BatchNormalizationAttributes(True, 0.0, 0.0, 0.0, True, "CHW"),
     ),
+    ("ReduceElements", 27, int32(1, 2) + wide("Max") + flag(False), ReduceAttributes("Max", 2, False)),
+    (
+        "Slice",
+        31,
+        int32(2) + int64(1, 2) + int32(1, 1) + int64(0, 3) + int32(2, -1),
+        SliceAttributes((1, 0), (3, 3), (1, 2), (1, -1)),
+    ),
+    ("ExponentialLinearUnit", 31, b"", ELUAttributes()),
+    ("EyeLikeOp", 31, flag(False), NoAttributes()),
 ]
 
 
@@ -272,10 +282,19 @@ def test_a_version_of_batch_normalization_that_there_is_not():
     assert str(caught.value) == "'old.dnn' is damaged at byte 0: there is no version 0x20000 of batch normalization"
 
 
+def test_a_reduction_of_several_axes():
+    """The one along the highest axis comes first, so that none is moved by one that is dropped."""
+    begun = source(int32(3, 1, 3, 2) + wide("Sum") + flag(False), 27)
+    assert READERS["ReduceElements"](begun) == ReduceAttributes("Sum", 1, False)
+    assert begun.before == [ReduceAttributes("Sum", 3, False), ReduceAttributes("Sum", 2, False)]
+    with pytest.raises(ModelFormatError) as caught:
+        read("ReduceElements", int32(40), 27)
+    assert str(caught.value) == "'old.dnn' is damaged at byte 0: a reduction of 40 axes"
+
+
 def test_a_dilated_convolution():
-    with pytest.raises(UnsupportedError) as caught:
-        read("Convolution", window(more=flag(False, False) + dims(2, 2)), 18)
-    assert str(caught.value) == "'old.dnn' has a dilated convolution at byte 81, which cannot be read"
+    attributes = read("Convolution", window(more=flag(False, False) + dims(2, 2)), 18)
+    assert attributes.dilation == (2, 2)
 
 
 def test_regions_pooled_by_their_mean():

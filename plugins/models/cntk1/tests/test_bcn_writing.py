@@ -10,7 +10,7 @@ import pytest
 from bcn_writer import Model, dims, flag, float64, int32, size, small_model, wide
 from cntk_model_cntk1.bcn.model_format import Cntk1Format
 from cntk_model_cntk1.bcn.operations import STORED
-from cntk_model_cntk1.bcn.save import LEAST, save_bcn
+from cntk_model_cntk1.bcn.save import LEAST, NEWEST, save_bcn
 from cntk_model_cntk1.bcn.write_attributes import WRITERS, Target, swaps
 from cntk_model_cntk1.bcn.writer import BinaryWriter
 from test_bcn_attributes import CASES, read
@@ -53,7 +53,11 @@ def test_a_file_of_every_version_is_written_again_byte_by_byte(version: int, pre
     assert (tmp_path / "again.dnn").read_bytes() == content
 
 
-WRITTEN = [case for case in CASES if case[0] in STORED and case[1] >= (14 if case[0] == "OptimizedRNNStack" else LEAST)]
+LATER = {"ExponentialLinearUnit", "EyeLikeOp"}
+"""Operations that CNTK 2 writes into such files, and does not read from them."""
+
+BEGIN = {"OptimizedRNNStack": 14}
+WRITTEN = [case for case in CASES if case[0] in STORED and BEGIN.get(case[0], LEAST) <= case[1] <= NEWEST]
 
 
 @pytest.mark.parametrize(("operation", "version", "data", "expected"), WRITTEN)
@@ -71,7 +75,7 @@ def test_attributes(operation: str, version: int, data: bytes, expected: object)
 
 
 def test_every_operation_that_stores_something_is_written() -> None:
-    assert set(WRITERS) == {case[0] for case in CASES} - {"ToSequence", "UnpackSequence"}
+    assert set(WRITERS) == {case[0] for case in CASES} - {"ToSequence", "UnpackSequence", *LATER}
     stores = {name for name in STORED if attrs.fields(op_of(name).attributes)}
     assert stores == set(WRITERS) | {"CosDistanceWithNegativeSamples"}
 

@@ -31,11 +31,8 @@ STATES = [name for name in NAMES if "checkpoint" in index()[name]]
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text(encoding="utf-8"))
 """What the original made of our files."""
 
-BY_CHANCE = {
-    "forward-backward-ctc": "the original reads memory behind its array, and gives another number in another process",
-    "cosine-negative-samples": "negative samples are what the original's packing of sequences puts beside a sample",
-}
-"""What the original computes of more than the values."""
+BY_CHANCE = {"forward-backward-ctc": 23.138086}
+"""What the original computes of memory behind its arrays, too, and its figure where that memory holds zeros."""
 
 EQUAL = [name for name in COMPARED if name not in BY_CHANCE]
 
@@ -101,8 +98,8 @@ def test_values_of_engines(name: str, engine: str, tmp_path: Path) -> None:
 def test_what_is_not_compared(name: str, tmp_path: Path) -> None:
     found = tool("evaluate_model").evaluate(write(name, tmp_path), arrays(name, "in/"), ReferenceEngine())
     expected = arrays(name, "out/")
-    assert {key: value.shape for key, value in found.items()} == {key: value.shape for key, value in expected.items()}
     assert differences(expected, found, 1e-4, 1e-5), "it is compared after all"
+    assert not differences(dict.fromkeys(expected, np.asarray(BY_CHANCE[name])), found, 1e-6, 0.0)
 
 
 @pytest.mark.sampled(16)

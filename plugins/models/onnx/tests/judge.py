@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cntk_model_onnx.check import RandomData, compare, session_of
+from cntk_model_onnx.check import compare, session_of
+from cntk_model_onnx.data import RandomData
 from cntk_model_onnx.export.choose import outputs_of
 from cntk_model_onnx.model_format import OnnxFormat
 from cntk_model_onnx.settings import ExportSettings
@@ -33,7 +34,7 @@ def written(network: Network, path: Path, **settings: str) -> Path:
 def difference(network: Network, path: Path, **settings: str) -> float:
     """How far onnxruntime is from a network, in relation to the largest element if that is more than 1."""
     found = compare(network, written(network, path, **settings), ExportSettings(**settings))
-    return max(each.largest / max(each.size, 1.0) for each in found)
+    return max((each.largest / max(each.size, 1.0) for each in found), default=0.0)
 
 
 def stripped(path: Path) -> Path:

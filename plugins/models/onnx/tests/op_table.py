@@ -36,6 +36,8 @@ LEAVES = {
     "DynamicAxis": "a symbolic dimension",
 }
 LOOPS = {"PastValue", "FutureValue"}
+SAME = {"UnpackBatch": "its input", "ToBatch": "its input"}
+"""What is no operation of ONNX: the samples are an axis of the tensor as well."""
 
 
 def kinds_of(network: Network) -> set[str]:
@@ -62,6 +64,8 @@ def written_as(op: Op) -> str:
         return f"no: {REFUSED[op.name][0]}"
     if op.name in ALIASES:
         return "its input"
+    if op.name in SAME:
+        return SAME[op.name]
     if op.name not in WRITERS:
         return "no"
     kinds: set[str] = set()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from cntk_model_onnx.check import session_of
 from judge import load, values
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
@@ -106,13 +107,36 @@ def test_a_condition_that_is_known(condition: bool, wanted: float, tmp_path: Pat
     assert values(made, {"x": number([[2.0]])}, ["y"])["y"] == [[wanted]]
 
 
-def test_a_condition_of_each_sample_is_refused(tmp_path: Path) -> None:
+def test_a_condition_of_each_sample(tmp_path: Path) -> None:
+    """Elsewhere such a file runs for one sample at a time; here samples are chosen one by one."""
     nodes = [
-        node("ReduceMax", ["x", "axis"], ["c"], keepdims=0),
+        node("ReduceMax", ["x", "axis"], ["largest"], keepdims=0),
+        node("Greater", ["largest", "zero"], ["c"]),
         node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=branch("Neg"), name="if"),
     ]
-    with pytest.raises(UnsupportedError, match="If 'if': its condition differs from sample to sample"):
-        network(tmp_path / "net.onnx", nodes, ["N", 1], {"axis": whole([1])})
+    constants = {"axis": whole([1]), "zero": number(0.0)}
+    made = network(tmp_path / "net.onnx", nodes, ["N", 2], constants)
+    x = number([[2.0, -3.0], [-4.0, -5.0], [-1.0, 1.0]])
+    found = values(made, {"x": x}, ["y"])["y"]
+    assert found.tolist() == [[2.0, 0.0], [4.0, 5.0], [0.0, 1.0]]
+    session = session_of(tmp_path / "net.onnx")
+    for row, wanted in zip(x, found, strict=True):
+        np.testing.assert_array_equal(session.run(None, {"x": row[None]})[0][0], wanted)
+
+
+def test_conditions_that_are_refused(tmp_path: Path) -> None:
+    chosen = node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=branch("Neg"), name="if")
+    greater = node("Greater", ["x", "zero"], ["c"])
+    with pytest.raises(UnsupportedError, match="If 'if': its condition is more than one truth"):
+        network(tmp_path / "net.onnx", [greater, chosen], ["N", 2], {"zero": number(0.0)})
+    constant = [
+        helper.make_graph([node("Identity", [name], [f"{name}_out"])], name, [], [info(f"{name}_out", F, None)])
+        for name in ("one", "two")
+    ]
+    chosen = node("If", ["c"], ["y"], then_branch=constant[0], else_branch=constant[1], name="if")
+    numbers = {"zero": number(0.0), "one": number([1.0]), "two": number([2.0])}
+    with pytest.raises(UnsupportedError, match="If 'if': none of its inputs depends on the data"):
+        network(tmp_path / "net.onnx", [greater, chosen], ["N", 1], numbers)
 
 
 def test_functions_of_a_file(tmp_path: Path) -> None:

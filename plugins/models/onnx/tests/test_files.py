@@ -15,7 +15,7 @@ from cntk_model_onnx.settings import ExportSettings
 from cntk_model_onnx.wire import read_model, write_model
 from judge import DATA, described, gap_between, load, same, stripped, written
 
-from cntk_core.api import CntkError, ModelFormatError, Network, UnsupportedError, UsageError
+from cntk_core.api import CntkError, ModelFormatError, Network, UnsupportedError, UsageError, core_ops
 from cntk_testing.networks import Sketch, classifier
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES
 
@@ -93,16 +93,15 @@ def test_tensors_elsewhere_are_not_read(tmp_path: Path) -> None:
 def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
     made = Sketch("float32")
     x = made.input("x", 4)
-    first = made.op("ROIPooling", made.input("image", 1, 8, 8), made.input("regions", 2, 4), name="regions1",
-                    attributes=_roi())  # fmt: skip
+    first = made.op("RandomSample", made.parameter("chances", 4), name="drawn", attributes=_draws())
     second = made.op("Plus", made.op("Assign", made.parameter("kept", 4), made.parameter("new", 4), name="keep"), x)
     made.finish(None, first, second)
     made.network.roots["output"] = [first, second]
     with pytest.raises(CntkError) as caught:
         written(made.network, tmp_path / "net.onnx")
     assert str(caught.value) == (
-        "ROIPooling 'regions1' cannot be written as ONNX: ONNX rounds the borders of regions in another way\n"
-        "    Cut the network before it, and pool regions outside.\n"
+        "RandomSample 'drawn' cannot be written as ONNX: ONNX draws classes with replacement only\n"
+        "    Sample outside of the network.\n"
         "Assign 'keep' cannot be written as ONNX: a file of ONNX keeps no state\n"
         "    Remove the node: cntk edit.\n"
         "2 problems found"
@@ -110,10 +109,10 @@ def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "net.onnx").exists()
 
 
-def _roi() -> object:
-    from cntk_testing.inside import ROIPoolingAttributes
-
-    return ROIPoolingAttributes((2, 2))
+def _draws() -> object:
+    op = core_ops().find("", "RandomSample")
+    assert op is not None
+    return op.attributes(num_samples=2)
 
 
 def test_settings_that_there_are_not() -> None:

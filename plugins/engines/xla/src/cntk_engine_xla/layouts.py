@@ -66,7 +66,7 @@ def time_steps(layout: SequenceLayout, rows: int) -> TimeSteps:
 
 
 def filled(values: NDArray[Any], rows: int, rest: int) -> NDArray[np.int32]:
-    """Return row numbers as an array of ``rows``; ``rest`` follows them."""
-    found = np.full(rows, rest, np.int32)
+    """Return row numbers as an array of ``rows``, of columns of them too; ``rest`` follows them."""
+    found = np.full((rows, *values.shape[1:]), rest, np.int32)
     found[: len(values)] = values
     return found

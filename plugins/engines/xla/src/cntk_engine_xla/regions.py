@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -73,14 +74,16 @@ def _unpooling_gradient(
 # -- regions of interest ----------------------------------------------------------------------------------
 
 
-def _bins(first: Array, last: Array, scale: float, size: int, count: int) -> Array:
-    """Which places of an axis lie in each bin of regions: ``(regions, bins, size)``."""
+def _bins(ends: tuple[Array, Array], scale: float, size: int, count: int, number: Any) -> Array:
+    """Which places of an axis lie in each bin of regions: ``(regions, bins, size)``; lengths are numbers of a kind."""
     # Halves go away from 0, as C rounds; jnp.round takes them to the even number.
-    begin, end = (jnp.copysign(jnp.floor(jnp.abs(place * scale) + 0.5), place) for place in (first, last))
-    length = jnp.maximum(end - begin + 1.0, 1.0)[:, None]
+    begin, end = (jnp.copysign(jnp.floor(jnp.abs(place * scale) + 0.5), place) for place in ends)
+    whole = jnp.maximum(end - begin + 1.0, 1.0)[:, None].astype(number)
+    # By one number XLA does not divide: it multiplies by its inverse.
+    length = whole / jax.lax.optimization_barrier(jnp.full_like(whole, count))  # type: ignore[no-untyped-call]
     index = jnp.arange(count)
-    low = jnp.floor(index * length / count) + begin[:, None]
-    high = jnp.ceil((index + 1) * length / count) + begin[:, None]
+    low = jnp.floor(index.astype(number) * length) + begin[:, None]
+    high = jnp.ceil((index + 1).astype(number) * length) + begin[:, None]
     place = jnp.arange(size)
     return (place >= low[:, :, None]) & (place < high[:, :, None])
 
@@ -114,8 +117,8 @@ def _largest(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array, Arra
         image, box = given
         exact = box.astype(jnp.float64)
         scale = node.attributes.spatial_scale
-        across = _bins(exact[:, 0], exact[:, 2], scale, width, columns)
-        down = _bins(exact[:, 1], exact[:, 3], scale, height, lines)
+        across = _bins((exact[:, 0], exact[:, 2]), scale, width, columns, data.dtype)
+        down = _bins((exact[:, 1], exact[:, 3]), scale, height, lines, data.dtype)
         found: tuple[Array, Array] = jax.lax.map(lambda each: one(image, *each), (across, down))
         return found
 

@@ -15,9 +15,11 @@ from cntk_model_cntk1.op_attributes import (
     DelayAttributes,
     DropoutAttributes,
     EditDistanceAttributes,
+    ELUAttributes,
     EnvironmentInputAttributes,
     ForwardBackwardAttributes,
     LegacyReshapeAttributes,
+    NoAttributes,
     NoiseContrastiveAttributes,
     QuantizedTimesAttributes,
     RandomSampleAttributes,
@@ -35,6 +37,9 @@ from cntk_model_cntk1.op_attributes import (
     UnpackAttributes,
     WhereAttributes,
 )
+
+AXES_AND_STRIDES = 27
+"""Since this version a reduction has several axes, and a slice has steps. Versions 28 to 31 store the same."""
 
 TRAINS = 2
 """Evaluation mode of noise-contrastive estimation that trains."""
@@ -68,12 +73,14 @@ class Source:
         version: of the file.
         dtype: precision of the node.
         samples: for a normalization that keeps the count itself: how many samples its statistics are made of.
+        before: for a reduction over several axes: the reductions over all but the last of them, which come first.
     """
 
     reader: BinaryReader
     version: int
     dtype: np.dtype[Any]
     samples: int | None = None
+    before: list[Any] = attrs.field(factory=list)
 
 
 Read = Callable[[Source], Any]
@@ -128,8 +135,21 @@ def _quantized_times(source: Source) -> QuantizedTimesAttributes:
 
 
 def _reduce(source: Source) -> ReduceAttributes:
-    axis, operation = source.reader.int32(), source.reader.wide("the reduction")
-    return ReduceAttributes(operation, axis, source.reader.flag() if source.version >= 24 else None)
+    reader = source.reader
+    count = _axes(source, "a reduction") if source.version >= AXES_AND_STRIDES else 1
+    axes = sorted({reader.int32() for _ in range(count)}, reverse=True)  # an axis that is dropped moves no lower one
+    operation = reader.wide("the reduction")
+    keeps = reader.flag() if source.version >= 24 else None
+    *source.before, last = (ReduceAttributes(operation, axis, keeps) for axis in axes)
+    return last
+
+
+def _axes(source: Source, what: str) -> int:
+    """How many axes an operation works along, at least one."""
+    count = source.reader.int32()
+    if not 1 <= count <= MAX_RANK:
+        source.reader.fail(f"{what} of {count} axes", source.reader.position - 4)
+    return count
 
 
 def _transpose(source: Source) -> TransposeAttributes:
@@ -156,16 +176,15 @@ def _legacy_reshape(source: Source) -> LegacyReshapeAttributes:
 
 def _slice(source: Source) -> SliceAttributes:
     reader = source.reader
-    count = reader.int32() if source.version >= 22 else 1
-    if not 1 <= count <= MAX_RANK:
-        reader.fail(f"a slice of {count} axes", reader.position - 4)
-    begins, ends, axes = [], [], []
+    count = _axes(source, "a slice") if source.version >= 22 else 1
+    begins, ends, axes, strides = [], [], [], []
     for _ in range(count):
         begin, length = reader.int64(), reader.int64()
         begins.append(begin)
         ends.append(begin + length)
         axes.append(reader.int32() if source.version >= 3 else 1)
-    return SliceAttributes(tuple(begins), tuple(ends), tuple(axes))
+        strides.append(reader.int32() if source.version >= AXES_AND_STRIDES else 1)
+    return SliceAttributes(tuple(begins), tuple(ends), tuple(axes), tuple(strides) if set(strides) != {1} else (1,))
 
 
 def _row_stack(source: Source) -> StackAttributes:
@@ -276,6 +295,15 @@ def _environment(source: Source) -> EnvironmentInputAttributes:
     return EnvironmentInputAttributes(source.reader.wide("the name of a property"))
 
 
+def _eye(source: Source) -> Any:
+    source.reader.flag()  # whether its value was sparse
+    return NoAttributes()
+
+
+def _elu(source: Source) -> ELUAttributes:
+    return ELUAttributes()  # the original stores nothing, and its factor is 1
+
+
 READERS: dict[str, Read] = {
     "PastValue": _delay,
     "FutureValue": _delay,
@@ -303,5 +331,7 @@ READERS: dict[str, Read] = {
     "NoiseContrastiveEstimation": _noise_contrastive,
     "Trace": _trace,
     "EnvironmentInput": _environment,
+    "ExponentialLinearUnit": _elu,
+    "EyeLikeOp": _eye,
 }
 """Operation to what reads its attributes; other operations store nothing. Images have a module of their own."""

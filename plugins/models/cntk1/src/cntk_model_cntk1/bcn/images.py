@@ -77,10 +77,7 @@ def _convolution(source: Source) -> ConvolutionAttributes:
         return _old_convolution(source)
     windows, reader = _windows(source), source.reader
     image = reader.flag()
-    if source.version >= 18:
-        begin, dilation = reader.position, reader.dims()
-        if any(step != 1 for step in dilation):
-            raise UnsupportedError(f"'{reader.path}' has a dilated convolution at byte {begin}, which cannot be read")
+    dilation = reader.dims() if source.version >= 18 else (1,)
     return ConvolutionAttributes(
         kernel_shape=windows.kernel,
         map_count=windows.maps,
@@ -94,6 +91,7 @@ def _convolution(source: Source) -> ConvolutionAttributes:
         image_layout=windows.layout,
         max_temp_mem_size_in_samples=windows.memory,
         convolution_2d=image,
+        dilation=dilation if set(dilation) - {1} else (1,),
     )
 
 

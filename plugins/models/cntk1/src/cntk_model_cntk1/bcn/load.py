@@ -6,6 +6,8 @@ roots.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,7 @@ FindOp = Callable[[str, str], Op | None]
 MAGIC = "BCN".encode("utf-16-le")
 """The first bytes of a file."""
 
-NEWEST = 26
+NEWEST = 31
 """Newest version of the format; the one that CNTK 2.0 writes."""
 
 _LANGUAGE = "model"
@@ -60,6 +62,9 @@ _GROUPS = (
     ("", ("PairNodes",)),
 )
 """Groups of roots in the order of the file, under all names they ever had; nothing is kept of those without a role."""
+
+
+_OF_VERSION_2 = re.compile("__v2libuid__(.+?)__v2libname__(.*)", re.DOTALL)
 
 
 def load_bcn(path: Path, find_op: FindOp, dtype: Any = None) -> Network:
@@ -97,6 +102,7 @@ class _Importer:
         self.double = False
         self.computed: dict[Node, NDArray[Any]] = {}
         self.samples: dict[Node, int] = {}
+        self.before: dict[Node, list[Any]] = {}
 
     def load(self, dtype: Any) -> Network:
         reader = self.reader
@@ -215,6 +221,8 @@ class _Importer:
         node = Node(name, op, attributes=self._read_attributes(op, source))
         if source.samples is not None:
             self.samples[node] = source.samples
+        if source.before:
+            self.before[node] = source.before
         return node
 
     def _read_attributes(self, op: Op, source: Source) -> Any:
@@ -267,6 +275,7 @@ class _Importer:
     # -- what old versions need ---------------------------------------------------------------------------
 
     def _adapt(self) -> None:
+        self._rename()
         if not any(self.network.roots.values()):
             self._mark_ends()
         converted: set[Node] = set()
@@ -281,6 +290,20 @@ class _Importer:
                 node.inputs.reverse()
             elif node.op.name == "BatchNormalization":
                 self._adapt_normalization(node, converted)
+            for number, attributes in enumerate(self.before.get(node, ()), start=1):
+                first = Node(f"{node.name}.axis{number}", node.op, node.inputs, attributes=attributes)
+                node.inputs = [self.network.add(first)]
+
+    def _rename(self) -> None:
+        """Take the names that nodes had in CNTK 2, which writes such files with names made of a uid and a name."""
+        parts = {node: found for node in self.network if (found := _OF_VERSION_2.fullmatch(node.name))}
+        counts = Counter((parts[node][2] if node in parts else node.name).lower() for node in self.network)
+        taken = {found[1].lower() for found in parts.values()}
+        names = {
+            node: name if name and counts[name.lower()] == 1 and name.lower() not in taken else uid
+            for node, (uid, name) in ((node, found.groups()) for node, found in parts.items())
+        }
+        self.network.rename_all(names)
 
     def _mark_ends(self) -> None:
         """What nobody reads is an output of a file without groups of roots, as in the original."""

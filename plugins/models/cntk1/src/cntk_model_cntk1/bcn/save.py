@@ -26,7 +26,6 @@ from cntk_core.api import (
 )
 from cntk_core.api.builders import BATCH, write_file
 from cntk_model_cntk1.bcn.attributes import NO_SEQUENCE
-from cntk_model_cntk1.bcn.load import NEWEST
 from cntk_model_cntk1.bcn.operations import STORED, stored_name
 from cntk_model_cntk1.bcn.write_attributes import WRITERS, Target, Write, count_of, needed_version, swaps
 from cntk_model_cntk1.bcn.writer import BinaryWriter, Piece
@@ -272,3 +271,7 @@ class _Exporter:
             wanted += "_"
         self.names.add(wanted.lower())
         return wanted
+
+
+NEWEST = 26
+"""The newest version that is written: those after it say nothing that a network of ours needs."""

@@ -184,6 +184,8 @@ def _cast(scope: Scope, node: Node, x: Sequence[str]) -> str:
 @_elementwise("EyeLikeOp")
 def _eye(scope: Scope, node: Node, x: Sequence[str]) -> str:
     rows, columns = node.known_shape
+    if min(rows, columns) < 0:  # without samples, so that a matrix is all there is
+        return scope.op("EyeLike", *x, dtype=TYPES[scope.dtype])
     zeros = scope.op("Expand", scope.number(0), scope.op("Shape", *x))
     return scope.op("Add", zeros, scope.numbers(np.eye(rows, columns)))
 

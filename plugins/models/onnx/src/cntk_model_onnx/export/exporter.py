@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from cntk_core.api import CntkError, Input, Network, Node, Parameter, Shape, ShapeError, is_delay, raise_problems
 from cntk_core.api.builders import BATCH
 from cntk_core.api.engines import Loop, make_plan
-from cntk_model_onnx.export import chains, elementwise, images, products, randomness, sequences, shapes  # noqa: F401
+from cntk_model_onnx.export import chains, elementwise, images, products, randomness, regions, sequences, shapes  # noqa: F401
 from cntk_model_onnx.export.cells import write_cells
 from cntk_model_onnx.export.choose import OF_TRAINING, outputs_of
 from cntk_model_onnx.export.graph import TYPES, Array, GraphWriter, Refused, Store

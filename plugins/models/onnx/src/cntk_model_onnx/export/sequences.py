@@ -229,6 +229,14 @@ def _to_batch(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
     return Value(name, node.known_shape, 1, node.axis)
 
 
+@writes("UnpackBatch")
+def _unpack_batch(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
+    value = values[0]
+    if value.lead != 1:
+        raise Refused("its input has sequences, or no samples", "UnpackSequence makes an axis of the steps of each.")
+    return Value(value.name, node.known_shape)
+
+
 @writes("ToSequenceLike")
 def _to_sequence_like(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     value, like = values

@@ -22,12 +22,7 @@ ALIASES = {"Pass", "StopGradient", "Dropout", "Trace"}
 REFUSED: dict[str, tuple[str, str]] = {
     "RandomSample": ("ONNX draws classes with replacement only", "Sample outside of the network."),
     "Assign": ("a file of ONNX keeps no state", "Remove the node: cntk edit."),
-    "ROIPooling": (
-        "ONNX rounds the borders of regions in another way",
-        "Cut the network before it, and pool regions outside.",
-    ),
     "DynamicAxis": ("it is no value", ""),
-    "UnpackBatch": ("it makes one value of all samples", "Cut the network before it."),
     "CustomProxyOp": ("it stands for a function that is not there", "Write the node with other operations."),
     "LabelsToGraph": ("it belongs to training", ""),
     "ForwardBackward": ("it belongs to training", ""),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
+from cntk_core.api import elements
 from cntk_model_onnx.read.elementwise import together
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.kinds import kind_of_type
@@ -66,13 +67,21 @@ def _if(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Se
 
 
 def _either(reader: Importer, condition: Value | None, yes: Value, no: Value) -> Value:
-    """One of two values, where the condition is one for the whole minibatch."""
-    if not isinstance(condition, Tensor) or condition.batch != WHOLE:
-        raise Unreadable("its condition differs from sample to sample")
-    nodes, batch, fold = together(reader, [condition, yes, no])
-    if nodes[1].known_shape != nodes[2].known_shape:
+    """One of two values: for the whole minibatch, or for each sample by its own condition.
+
+    A file whose condition is of the samples runs for one sample at a time, since a condition is one truth.
+    """
+    if not isinstance(condition, Tensor) or elements(condition.shape) != 1:
+        raise Unreadable("its condition is more than one truth")
+    known = isinstance(yes, Constant) and isinstance(no, Constant) and condition.batch == WHOLE
+    nodes, batch, fold = together(reader, [yes, no, condition] if known else [yes, no])
+    nodes = nodes[:2]
+    if nodes[0].known_shape != nodes[1].known_shape:
         raise Unreadable("its results have other sizes if its condition holds")
-    return Tensor(reader.add("If", nodes), batch, fold)
+    if condition.batch != WHOLE and (batch == WHOLE or fold != 1):
+        raise Unreadable("its condition differs from sample to sample, and its results do not")
+    truth = reader.add("Reshape", [condition.node], dims=(1,) * max(1, len(nodes[0].known_shape)))
+    return Tensor(reader.add("If", [truth, *nodes]), batch, fold)
 
 
 @reads("Loop")
