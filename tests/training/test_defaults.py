@@ -49,6 +49,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
             "use_eval_criterion_control_lr": False,
             "num_prev_learn_rates": 5,
             "num_best_search_epoch": 1,
+            "better_than_unchanged": False,
             "auto_adjust_minibatch": False,
             "minibatch_size_tuning_frequency": 1,
             "minibatch_size_tuning_max": 1048576,
