@@ -10,7 +10,7 @@ OF_TRAINING = {
     "SquareError", "CrossEntropyWithSoftmax", "CrossEntropy", "ClassificationError", "Logistic", "DummyCriterion",
     "CosDistanceWithNegativeSamples", "ClassBasedCrossEntropyWithSoftmax", "NoiseContrastiveEstimation", "LambdaRank",
     "NDCG1Eval", "CRF", "EditDistanceError", "LabelsToGraph", "ForwardBackward", "SequenceWithSoftmax",
-    "EpochAccumulator", "SumFrames", "SumOfOuterProducts", "ConvolutionWeights",
+    "LatticeFreeMMI", "EpochAccumulator", "SumFrames", "SumOfOuterProducts", "ConvolutionWeights",
 }  # fmt: skip
 """Operations that are there for training and its reports."""
 
