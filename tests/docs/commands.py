@@ -221,6 +221,26 @@ _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 
 def _commands(text: str) -> list[list[str]]:
-    """The words of each command: one in a line, which goes on after a backslash; ``#`` begins a comment."""
-    lines = text.replace("\\\n", " ").splitlines()
-    return [words for line in lines if (words := shlex.split(line, comments=True))]
+    """The words of each command: one in a line, which goes on after a backslash; ``#`` begins a comment.
+
+    Raises:
+        CommandError: a shell would take a sign in it for itself.
+    """
+    found = []
+    for line in text.replace("\\\n", " ").splitlines():
+        for word in _as_a_shell(line):
+            if set(word) <= set(_SIGNS):
+                raise CommandError(f"{line.strip()}: a shell takes '{word}' for itself; put the word into quotes")
+        if words := shlex.split(line, comments=True):
+            found.append(words)
+    return found
+
+
+_SIGNS = ";()<>|&"
+
+
+def _as_a_shell(line: str) -> shlex.shlex:
+    """The words of a line, where signs of a shell that stand in no quotes are words of their own."""
+    words = shlex.shlex(line, posix=True, punctuation_chars=_SIGNS)
+    words.whitespace_split = True
+    return words

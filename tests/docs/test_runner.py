@@ -76,6 +76,10 @@ def test_a_command_that_fails(follow: Follow) -> None:
         ("pip install cntk-reader-none", "there is no wheel 'cntk-reader-none'"),
         ('pip install "tensorboard[all]"', "tensorboard has no extra all"),
         ("$ cntk --version", "nothing is known of the command '$'"),
+        (
+            "cntk train r.cntk a=[b=1;c=2]",
+            "cntk train r.cntk a=[b=1;c=2]: a shell takes ';' for itself; put the word into quotes",
+        ),
     ],
 )
 def test_commands_that_are_none(follow: Follow, command: str, problem: str) -> None:
