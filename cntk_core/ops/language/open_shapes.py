@@ -81,9 +81,9 @@ def _lengths(shapes: Sequence[Shape]) -> list[dict[str, int]]:
     return [{axis: tried + 2 * place for place, axis in enumerate(axes)} for tried in _TRIED]
 
 
-def _asked(rule: Rule, shapes: Sequence[Shape]) -> list[Sequence[Any]]:
+def _asked(rule: Rule, shapes: Sequence[Shape]) -> list[Any]:
     """What a rule says of shapes with the first sizes, and with the second; these do not show in its message."""
-    said: list[Sequence[Any]] = []
+    said: list[Any] = []
     errors: list[ShapeError] = []
     for time, lengths in enumerate(_lengths(shapes)):
         try:

@@ -36,7 +36,8 @@ class CheckedReader(DataReader):
     """
 
     def __init__(self, reader: DataReader, source: Source) -> None:
-        super().__init__(getattr(reader, "settings", None), getattr(reader, "context", None))
+        context: Any = getattr(reader, "context", None)
+        super().__init__(getattr(reader, "settings", None), context)
         self._reader = reader
         found: Any = reader.streams
         if not (isinstance(found, tuple | list) and all(isinstance(one, StreamInfo) for one in found)):
@@ -106,11 +107,12 @@ def _wrong_stream(name: object, stream: Any) -> str:
     if not isinstance(stream, StreamData):
         return f"{which} is {shown(stream)}, not a StreamData"
     data: Any = stream.data
+    layout: Any = stream.layout
     if not (is_sparse(data) or isinstance(data, np.ndarray)):
         return f"{which} has as its data {shown(data)}, not an array with a row for each frame"
-    if not isinstance(stream.layout, SequenceLayout):
-        return f"{which} has as its layout {shown(stream.layout)}, not a SequenceLayout"
-    rows, frames = data.shape[:1], stream.layout.frames
+    if not isinstance(layout, SequenceLayout):
+        return f"{which} has as its layout {shown(layout)}, not a SequenceLayout"
+    rows, frames = data.shape[:1], layout.frames
     return "" if rows == (frames,) else f"{which} has data of {tuple(data.shape)}, but a layout of {frames} frames"
 
 
