@@ -146,8 +146,9 @@ def test_a_strange_reader_is_named(body: str, wrong: str) -> None:
     reader = strange("(StreamInfo('x', (1,)),)", body)
     with pytest.raises(BrokenPluginError) as caught, plugins_named():
         list(reader.minibatches(EpochSpec(minibatch_size=1)))
+    reader.close()
     assert caught.value.message == f"Strange.minibatches of the plugin file 'p.py' {wrong}"
-    assert "p.py:8\n    Mend the file." in str(caught.value)
+    assert "p.py:7\n    Mend the file." in str(caught.value)
 
 
 @pytest.mark.parametrize(("streams", "shown"), [("None", "None"), ("('x',)", "1 values")])
@@ -155,6 +156,6 @@ def test_strange_streams_are_named(streams: str, shown: str) -> None:
     with pytest.raises(CntkError) as caught:
         strange(streams, "yield None")
     first, second = str(caught.value).splitlines()
-    assert first == f"r.cntk:5:18: the streams of reader 's' are {shown}, not a tuple of StreamInfo"
+    assert first == f"r.cntk:5:16: the streams of reader 's' are {shown}, not a tuple of StreamInfo"
     assert second.startswith("    Mend ")
     assert second.endswith(".Strange.streams.")
