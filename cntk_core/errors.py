@@ -163,9 +163,11 @@ class WrongResult(TypeError):
 
 
 def shown(value: Any) -> str:
-    """Return what a function gave in a few words: ``None``, ``2 values``, ``{'rate': None}``, ``a Network``."""
+    """Return what a function gave in a few words: ``None``, ``2 values``, ``an array of (2, 3)``, ``a Network``."""
     if isinstance(value, list | tuple):
         return f"{len(value)} values"
+    if isinstance(getattr(value, "shape", None), tuple):
+        return f"an array of {tuple(value.shape)}"
     text = repr(value)
     return text if len(text) <= 40 and type(value).__module__ == "builtins" else f"a {type(value).__name__}"
 

@@ -38,16 +38,13 @@ def traced_gradient(node: Node, gradient: Tree, output: Tree, inputs: Sequence[T
     Raises:
         WrongResult: its op gives something else.
     """
-    assert node.op.elementwise is not None
-    results = node.op.elementwise.gradient(_MATH, node.attributes, gradient, output, *inputs)
+    parts = node.op.elementwise
+    assert parts is not None
+    results = parts.gradient(_MATH, node.attributes, gradient, output, *inputs)
     if not isinstance(results, Sequence) or len(results) != len(inputs):
-        raise WrongResult(
-            node.op.elementwise.forward,
-            f"has a gradient that returned {shown(results)}, not one for each of {len(inputs)} inputs",
-        )
+        told = f"has a gradient that returned {shown(results)}, not one for each of {len(inputs)} inputs"
+        raise WrongResult(parts.forward, told)
     for result in results:
         if not (result is None or isinstance(result, Expr | float | int)):
-            raise WrongResult(
-                node.op.elementwise.forward, f"has a gradient that returned {shown(result)}, not an expression over m"
-            )
+            raise WrongResult(parts.forward, f"has a gradient that returned {shown(result)}, not an expression over m")
     return results

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk_core.errors import WrongResult, shown
 from cntk_core.ops.language.expression import ArrayMath
 from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, elements
@@ -121,9 +122,7 @@ def run_forward(op: Op, xp: Any, inputs: Sequence[Any], attributes: Any, context
         if op.elementwise is None:
             assert op.forward is not None, f"{op.name} is not computed from its inputs"
             return op.forward(xp, values, attributes, context)
-        rank = _rank(values, context.framed)
-        aligned = [align(value, framed, rank) for value, framed in zip(values, context.framed, strict=True)]
-        return xp.asarray(op.elementwise.forward(math_of(xp), attributes, *aligned))
+        return xp.asarray(op.elementwise.forward(math_of(xp), attributes, *_aligned(values, context.framed)))
 
 
 def run_gradient(
@@ -139,44 +138,41 @@ def run_gradient(
     """Compute the gradients of an op's inputs from that of its output, whatever kind of op it is.
 
     One per input, in the shape of its value; None where ``needs`` is False or the gradient is zero.
+
+    Raises:
+        WrongResult: the op gives no list with one for each input.
     """
-    values = _accepted(op, inputs)
+    values, parts = _accepted(op, inputs), op.elementwise
+    function = op.gradient if parts is None else parts.gradient
     with np.errstate(all="ignore"):
-        if op.elementwise is not None:
-            return _elementwise_gradient(op, xp, gradient, output, values, attributes, context, needs)
-        if op.gradient is None:
+        if function is None:
             return [None] * len(values)
-        results = op.gradient(xp, gradient, output, values, attributes, context, needs)
-        return [result if needed else None for result, needed in zip(results, needs, strict=True)]
+        if parts is None:
+            results = function(xp, gradient, output, values, attributes, context, needs)
+        else:
+            results = function(math_of(xp), attributes, gradient, output, *_aligned(values, context.framed))
+        if not isinstance(results, list | tuple) or len(results) != len(values):
+            wanted = f"not a list with one gradient for each of the {len(values)} inputs of {op.name}"
+            raise WrongResult(function, f"returned {shown(results)}, {wanted}")
+        found = [result if needed else None for result, needed in zip(results, needs, strict=True)]
+        return found if parts is None else _summed(xp, gradient, found, values, context.framed)
 
 
 def _accepted(op: Op, inputs: Sequence[Any]) -> list[Any]:
     return [value if index in op.sparse_inputs else dense(value) for index, value in enumerate(inputs)]
 
 
-def _rank(values: Sequence[Array], framed: Sequence[bool]) -> int:
-    return max((value.ndim - int(has) for value, has in zip(values, framed, strict=True)), default=0)
+def _aligned(values: Sequence[Array], framed: Sequence[bool]) -> list[Array]:
+    rank = max((value.ndim - int(has) for value, has in zip(values, framed, strict=True)), default=0)
+    return [align(value, has, rank) for value, has in zip(values, framed, strict=True)]
 
 
-def _elementwise_gradient(
-    op: Op,
-    xp: Any,
-    gradient: Array,
-    output: Array,
-    values: Sequence[Array],
-    attributes: Any,
-    context: OpContext,
-    needs: Sequence[bool],
+def _summed(
+    xp: Any, gradient: Array, results: Sequence[Any], values: Sequence[Array], framed: Sequence[bool]
 ) -> list[Array | None]:
-    assert op.elementwise is not None
-    rank = _rank(values, context.framed)
-    aligned = [align(value, framed, rank) for value, framed in zip(values, context.framed, strict=True)]
-    results = op.elementwise.gradient(math_of(xp), attributes, gradient, output, *aligned)
-    found: list[Array | None] = []
-    for result, needed, value, framed in zip(results, needs, values, context.framed, strict=True):
-        if not needed or result is None:
-            found.append(None)
-            continue
-        full = xp.broadcast_to(xp.asarray(result, dtype=gradient.dtype), gradient.shape)
-        found.append(unbroadcast(xp, full, value.shape, framed, any(context.framed)))
+    found: list[Array | None] = [None] * len(values)
+    for place, (result, value, has) in enumerate(zip(results, values, framed, strict=True)):
+        if result is not None:
+            full = xp.broadcast_to(xp.asarray(result, dtype=gradient.dtype), gradient.shape)
+            found[place] = unbroadcast(xp, full, value.shape, has, any(framed))
     return found

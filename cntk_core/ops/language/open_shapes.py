@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cntk_core.errors import ShapeError
+from cntk_core.errors import ShapeError, WrongResult
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Free, Longest, Shape, is_free, longest_axes
 
@@ -26,14 +26,21 @@ def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Any) -> Shape:
 
     Raises:
         ShapeError: the inputs do not fit, or the op cannot work on axes without a fixed length.
+        WrongResult: the op gives no shape.
     """
     if not _open(shapes):
-        return tuple(op.infer(shapes, attributes))
-    first, second = _asked(lambda tried: op.infer(tried, attributes), shapes)
-    merged = _merged(shapes, tuple(first), tuple(second))
+        return _ruled(op, shapes, attributes)
+    merged = _merged(shapes, *_asked(lambda tried: _ruled(op, tried, attributes), shapes))
     if merged is None:
         raise ShapeError(f"its dimensions would depend on {_measured(shapes)} of a minibatch in a way that it cannot")
     return merged
+
+
+def _ruled(op: Op, shapes: Sequence[Shape], attributes: Any) -> Shape:
+    found = op.infer(shapes, attributes)
+    if not (isinstance(found, tuple | list) and all(hasattr(dim, "__index__") for dim in found)):
+        raise WrongResult(op.infer, f"returned {found!r:.40} as the shape of {op.name}, not a tuple of whole numbers")
+    return tuple(found)
 
 
 def complete_shapes(op: Op, shapes: Sequence[Shape], attributes: Any) -> Sequence[Shape]:
@@ -74,9 +81,9 @@ def _lengths(shapes: Sequence[Shape]) -> list[dict[str, int]]:
     return [{axis: tried + 2 * place for place, axis in enumerate(axes)} for tried in _TRIED]
 
 
-def _asked(rule: Rule, shapes: Sequence[Shape]) -> list[Sequence[Any]]:
+def _asked(rule: Rule, shapes: Sequence[Shape]) -> list[Any]:
     """What a rule says of shapes with the first sizes, and with the second; these do not show in its message."""
-    said: list[Sequence[Any]] = []
+    said: list[Any] = []
     errors: list[ShapeError] = []
     for time, lengths in enumerate(_lengths(shapes)):
         try:

@@ -10,7 +10,8 @@ import pytest
 from cntk_core.config import Config
 from cntk_core.config.source import SourceText
 from cntk_core.contract.reader import DataReader, EpochSpec
-from cntk_core.errors import CntkError
+from cntk_core.errors import BrokenPluginError, CntkError
+from cntk_core.plugins.faults import plugins_named
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.log import Log
 
@@ -113,3 +114,48 @@ def test_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(CntkError) as caught:
         make(text)
     assert message in str(caught.value)
+
+
+STRANGE = """
+from cntk_core.api import *
+class Strange(DataReader):
+    @classmethod
+    def configure(cls, block, what): return NoOptions()
+    streams = {}
+    def minibatches(self, epoch):
+        {}
+"""
+
+
+def strange(streams: str, body: str) -> DataReader:
+    Path("p.py").write_text(STRANGE.format(streams, body), encoding="utf-8")
+    text = f"reader=[\nreaders=b:s\nrandomize=none\n{B}s=[ readerType=Strange ]\n]"
+    config = Config.from_source(SourceText.of(text, "r.cntk"))
+    return ActionContext.create(config, Log(), plugin_files=["p.py"]).make_reader(config)
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ("return None", "returned None, not minibatches"),
+        ("yield {'x': 1}", "gave {'x': 1}, not a Minibatch of StreamData"),
+        ("yield Minibatch({'x': None}, 1)", "gave a Minibatch, not a Minibatch of StreamData"),
+    ],
+)
+def test_a_strange_reader_is_named(body: str, wrong: str) -> None:
+    reader = strange("(StreamInfo('x', (1,)),)", body)
+    with pytest.raises(BrokenPluginError) as caught, plugins_named():
+        list(reader.minibatches(EpochSpec(minibatch_size=1)))
+    reader.close()
+    assert caught.value.message == f"Strange.minibatches of the plugin file 'p.py' {wrong}"
+    assert "p.py:7\n    Mend the file." in str(caught.value)
+
+
+@pytest.mark.parametrize(("streams", "shown"), [("None", "None"), ("('x',)", "1 values")])
+def test_strange_streams_are_named(streams: str, shown: str) -> None:
+    with pytest.raises(CntkError) as caught:
+        strange(streams, "yield None")
+    first, second = str(caught.value).splitlines()
+    assert first == f"r.cntk:5:16: the streams of reader 's' are {shown}, not a tuple of StreamInfo"
+    assert second.startswith("    Mend ")
+    assert second.endswith(".Strange.streams.")

@@ -10,6 +10,9 @@ from cntk_kit_engines.fallback import apart as fallback_apart
 from cntk_kit_engines.fallback import forward as fallback_forward
 from cntk_kit_engines.fallback import gradient as fallback_gradient
 from cntk_kit_engines.fallback import new_axis as fallback_new_axis
+from cntk_kit_engines.foreign_results import check_gradients as check_foreign_gradients
+from cntk_kit_engines.foreign_results import check_value as check_foreign_value
+from cntk_kit_engines.foreign_results import foreign_nodes, is_foreign
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.inlets import Inlets
 from cntk_kit_engines.interpreter import Interpreter, NodeKernel
@@ -87,6 +90,8 @@ __all__ = [
     "called_one_by_one",
     "can_compile",
     "check_axes",
+    "check_foreign_gradients",
+    "check_foreign_value",
     "check_lengths",
     "check_size",
     "compiles",
@@ -102,10 +107,12 @@ __all__ = [
     "fallback_gradient",
     "fallback_new_axis",
     "flow_back",
+    "foreign_nodes",
     "forward_trees",
     "gradient_trees",
     "in_form_of",
     "is_elementwise",
+    "is_foreign",
     "is_product",
     "is_total",
     "is_transposed",

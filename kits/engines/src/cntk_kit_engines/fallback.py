@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any, Protocol
 
-from cntk_core.errors import WrongResult, shown
 from cntk_core.network.node import Node
 from cntk_core.ops.language.framing import run_forward
 from cntk_core.ops.language.op import OpContext
 from cntk_core.plan.plan import GradientStep, Step
+from cntk_kit_engines.foreign_results import check_value, foreign_nodes, wrong_value
 from cntk_kit_engines.gradient_flow import flow_back
 
 Array = Any
@@ -68,8 +68,11 @@ def forward(site: Site, step: Step, place: Place) -> Run:
     """Return what computes a step node by node.
 
     Results are written when all are there, because one may lie where an input lies.
+
+    Running it raises WrongResult if an op gives no array of the shape of its value.
     """
     site.interpreted.update(step.nodes)
+    foreign = foreign_nodes(step.writes)
 
     def compute() -> None:
         inner: dict[Node, Array] = {}
@@ -80,19 +83,15 @@ def forward(site: Site, step: Step, place: Place) -> Run:
             inner[node] = run_forward(node.op, place.xp, inputs, node.attributes, context)
             if context.training and node.op.updates and not place.shares:
                 _keep_updates(site, place, node, inputs)
+        for node in foreign:
+            check_value(node.op, inner[node], site.values[node].shape)
         for node, result in zip(step.writes, apart([inner[node] for node in step.writes]), strict=True):
             try:
                 place.put(site.values[node], result)
             except (TypeError, ValueError, AttributeError):
-                wanted = site.values[node].shape
-                raise WrongResult(node.op.forward, f"returned {_described(result)}, not one of {wanted}") from None
+                raise wrong_value(node.op, result, site.values[node].shape) from None
 
     return compute
-
-
-def _described(result: Any) -> str:
-    shape = getattr(result, "shape", None)
-    return shown(result) if shape is None else f"an array of {tuple(shape)}"
 
 
 def _keep_updates(site: Site, place: Place, node: Node, inputs: Sequence[Array]) -> None:

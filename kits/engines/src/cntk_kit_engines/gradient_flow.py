@@ -8,6 +8,7 @@ from typing import Any
 from cntk_core.network.node import Node
 from cntk_core.ops.language.framing import run_gradient
 from cntk_core.ops.language.op import OpContext
+from cntk_kit_engines.foreign_results import check_gradients, is_foreign
 
 Array = Any
 """An array of NumPy or of a module like it."""
@@ -37,6 +38,9 @@ def flow_back(
         path: for each node through which a gradient flows, which inputs want one.
         targets: nodes from outside that get one now, if others of the path do not.
         whole: in a loop, where ``value`` gives rows of a time step, gives all of a value to ops that take it whole.
+
+    Raises:
+        WrongResult: an op gives no list of gradients, or one of another shape than its input.
     """
     members = tuple(nodes)
     for node in reversed(members):
@@ -51,6 +55,8 @@ def flow_back(
             pairs = zip(needs, node.inputs, strict=True)
             needs = [need and (child in targets or child in members) for need, child in pairs]
         found = run_gradient(node.op, xp, arriving[node], value(node), given, node.attributes, contexts(node), needs)
+        if is_foreign(node.op):
+            check_gradients(node.op, found, given)
         for child, result in zip(node.inputs, found, strict=True):
             if result is not None:
                 arriving[child] = arriving[child] + result if child in arriving else result

@@ -22,6 +22,7 @@ from cntk_core.ops.language.shapes import Shape, longest_axes, with_lengths
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step, is_open, makes_axis_by_values
 from cntk_core.records.layout import IntArray
 from cntk_kit_engines.axes import time_steps
+from cntk_kit_engines.foreign_results import check_gradients, check_value, is_foreign
 from cntk_kit_engines.lengths import check_lengths
 from cntk_kit_engines.program import PlanProgram
 from cntk_kit_engines.trees import path_of
@@ -121,7 +122,11 @@ class Interpreter:
                 self._chosen[node] = kernel
                 return np.array(found, self._dtype)
         self._chosen.pop(node, None)
-        return np.array(run_forward(node.op, np, inputs, node.attributes, context), self._dtype)
+        result = run_forward(node.op, np, inputs, node.attributes, context)
+        if is_foreign(node.op) and not makes_axis_by_values(node):
+            sample = self._shape(node)
+            check_value(node.op, result, (context.frames, *sample) if node.framed else sample)
+        return np.array(result, self._dtype)
 
     def _flow(
         self, node: Node, arriving: Array, value: Array, inputs: list[Array], context: OpContext, needs: list[bool]
@@ -129,7 +134,10 @@ class Interpreter:
         """The gradients of a node's inputs: by the kernel that has computed its value, or by the op's own function."""
         kernel = self._chosen.get(node)
         if kernel is None or kernel.gradient is None:
-            return run_gradient(node.op, np, arriving, value, inputs, node.attributes, context, needs)
+            gradients = run_gradient(node.op, np, arriving, value, inputs, node.attributes, context, needs)
+            if is_foreign(node.op):
+                check_gradients(node.op, gradients, inputs)
+            return gradients
         found: Sequence[Array | None] = kernel.gradient(node, arriving, value, inputs, needs, context)
         return found
 

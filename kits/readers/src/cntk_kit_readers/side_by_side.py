@@ -6,7 +6,7 @@ are read in step, each in its own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ import attrs
 
 from cntk_core.config import Config, option, options
 from cntk_core.contract.reader import DataReader, EpochSpec, FindReader, ReaderContext, ReaderName, StreamInfo
-from cntk_core.errors import CntkError, ConfigError, DataError, Location, raise_problems
+from cntk_core.errors import CntkError, ConfigError, DataError, Location, WrongResult, raise_problems, shown
 from cntk_core.records.minibatch import Minibatch
 from cntk_kit_readers.chunked import ChunkedReader
 from cntk_kit_readers.composite import Part
@@ -86,9 +86,9 @@ class SeveralReaders(DataReader):
 
     def _in_step(self, epoch: EpochSpec) -> Iterator[Minibatch]:
         whole = attrs.evolve(epoch, learned_samples=0)  # not all readers leave out the same streams
-        iterators = [reader.minibatches(whole) for reader in self._readers]
+        iterators = [_begun(reader, whole) for reader in self._readers]
         for number, found in enumerate(zip_longest(*iterators), start=1):
-            counts = [None if one is None else _sequences(one) for one in found]
+            counts = list(map(_sequences, self._readers, found))
             for title, count in zip(self._titles[1:], counts[1:], strict=True):
                 if count != counts[0]:
                     raise DataError(
@@ -160,16 +160,37 @@ def _read_options(block: Config, what: str, find: FindReader, name_of: ReaderNam
 def _check_names(given: SeveralOptions, readers: list[DataReader]) -> None:
     owners: dict[str, str] = {}
     for part, reader in zip(given.parts, readers, strict=True):
-        for stream in reader.streams:
+        streams: Any = reader.streams
+        if not (isinstance(streams, tuple | list) and all(isinstance(one, StreamInfo) for one in streams)):
+            kind = f"{type(reader).__module__}.{type(reader).__qualname__}"
+            text = f"the streams of reader '{part.name}' are {shown(streams)}, not a tuple of StreamInfo"
+            raise DataError(text, where=part.where, hint=f"Mend {kind}.streams.")
+        for stream in streams:
             owner = owners.setdefault(stream.name.lower(), part.name)
             if owner != part.name:
                 text = f"the stream '{stream.name}' of reader '{part.name}' is read by '{owner}' already"
                 raise ConfigError(text, where=part.where, hint="Each stream has a name of its own.")
 
 
-def _sequences(minibatch: Minibatch) -> int:
-    """Count the sequences of a minibatch, begun or going on."""
-    return max((stream.layout.slots for stream in minibatch.streams.values()), default=0)
+def _begun(reader: DataReader, epoch: EpochSpec) -> Iterable[Minibatch]:
+    found: Any = reader.minibatches(epoch)
+    if not isinstance(found, Iterable):
+        raise WrongResult(reader.minibatches, f"returned {shown(found)}, not minibatches")
+    return found
+
+
+def _sequences(reader: DataReader, minibatch: Minibatch | None) -> int | None:
+    """Count the sequences of a minibatch, begun or going on; None where the reader has given nothing.
+
+    Raises:
+        WrongResult: the reader has given something else.
+    """
+    if minibatch is None:
+        return None
+    try:
+        return max((stream.layout.slots for stream in minibatch.streams.values()), default=0)
+    except AttributeError:
+        raise WrongResult(reader.minibatches, f"gave {shown(minibatch)}, not a Minibatch of StreamData") from None
 
 
 def _told(count: int | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.store import ParameterStore
+from cntk_core.errors import WrongResult
 from cntk_core.network.node import Node
 from cntk_core.ops.language.define import define_op, elementwise_op, first_shape, guess_first, scalar_shape
 from cntk_core.ops.language.framing import columns
@@ -115,6 +117,28 @@ def energy(seen: Seen) -> Op:
     return op
 
 
+def narrow(seen: Seen, *, value: bool, traits: Traits) -> Op:
+    """Make an op of which the value, or else the gradient, has one element where it should have a whole sample."""
+
+    def gradient(
+        xp: Any,
+        arriving: Array,
+        output: Array,
+        inputs: Sequence[Array],
+        attributes: Any,
+        context: OpContext,
+        needs: Sequence[bool],
+    ) -> Sequence[Array | None]:
+        return (arriving if value else arriving[:, :1],)
+
+    @define_op("ForeignNarrow", infer=first_shape, guess=guess_first, gradient=gradient, traits=traits)
+    def op(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+        seen.add(xp.__name__)
+        return inputs[0][:, :1] if value else inputs[0]
+
+    return op
+
+
 def softsign(seen: Seen) -> Op:
     """Make an element-wise op."""
     return elementwise_op(
@@ -164,6 +188,28 @@ FOREIGN: Mapping[str, Callable[[str, Seen], Sample]] = {
 
 BY_ELEMENTS = {"by_elements", "by_elements_in_a_loop"}
 """Those of an element-wise op; which module computes it is the engine's own business."""
+
+
+WRONG: Mapping[str, Callable[[str, Seen], Sample]] = {
+    f"{part}{where}{how}": place(partial(narrow, value=part == "value", traits=traits))
+    for part in ("value", "gradient")
+    for where, place in (("", _below), ("_in_a_loop", _in_a_loop))
+    for how, traits in (("", Traits()), ("_by_rows", BY_ROWS))
+}
+"""Networks with an op that gives an array of another shape than it should."""
+
+
+def refusal(maker: ExecutionEngine, name: str, dtype: str) -> str:
+    """Return what is said of the op of one of the :data:`WRONG` networks, which NumPy would broadcast in silence.
+
+    Raises:
+        AssertionError: nothing is said.
+    """
+    sample = WRONG[name](dtype, set())
+    program = started(maker, sample)[0]
+    with pytest.raises(WrongResult) as caught:
+        program.compute_gradients(sequences_for(sample, [4, 3], 0))
+    return caught.value.message
 
 
 class ForeignOpsContract(PythonOpsContract):

@@ -11,6 +11,7 @@ from cntk_core.contract.parallel import Parallelizer
 from cntk_core.errors import Location
 from cntk_core.plugins.strategies import make_strategy
 from cntk_core.training.loop.ranks import ParallelSettings
+from cntk_kit_recipes.block.checked_ranks import with_checks
 
 KEY = "parallelTrain"
 WHAT = "the block parallelTrain"
@@ -98,9 +99,10 @@ def read_parallel(block: Config, strategies: Find, aggregations: Find) -> Parall
     strategy: type[Parallelizer] = strategies.get(name, where=where)
     own = parallel.own(name)
     section = parallel.section_of(own) if own is not None and own.is_block else parallel.child("", name=name)
-    return ParallelTraining(
-        name, make_strategy(strategy, section, name, lambda wanted: aggregations.get(wanted, where)), settings
-    )
+    made = with_checks(make_strategy(strategy, section, name, lambda wanted: aggregations.get(wanted, where)))
+    for aggregation in made.aggregations.values():
+        with_checks(aggregation)
+    return ParallelTraining(name, made, settings)
 
 
 def read_elastic(block: Config) -> tuple[bool, int]:

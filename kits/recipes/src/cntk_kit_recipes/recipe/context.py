@@ -29,6 +29,7 @@ from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.trust import ask_to_write
 from cntk_kit_recipes.recipe.changed_data import with_changes
+from cntk_kit_recipes.recipe.checked_reader import checked
 from cntk_kit_recipes.recipe.core_blocks import offer_core_blocks
 from cntk_kit_recipes.recipe.descriptions import network_value, network_words, own_name
 from cntk_kit_recipes.recipe.initializers import make_initializer
@@ -193,7 +194,8 @@ class ActionContext:
         )
         reader = reader_class(options, context)
         try:
-            _check_streams(reader, wanted, block)
+            sound = self._checked(reader, name)
+            _check_streams(sound, wanted, block)
         except CntkError:
             reader.close()
             raise
@@ -201,7 +203,12 @@ class ActionContext:
             self.say_unread()
             return reader
         source = MinibatchSource(section.name, key, 0, 0, self.rank)
-        return with_changes(reader, self.plugins.listeners("cntk_minibatch_read"), source)
+        return with_changes(sound, self.plugins.listeners("cntk_minibatch_read"), source)
+
+    def _checked(self, reader: DataReader, name: str) -> DataReader:
+        """Return a reader that gives what a reader called so gives, checked if it is somebody else's."""
+        readers = self.plugins.registry.readers
+        return checked(reader, readers.find(name).source) if name in readers else reader
 
     # -- writers ------------------------------------------------------------------------------------------
 

@@ -128,7 +128,9 @@ def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
             hint="They do not belong together, as a launcher of another MPI library than mpi4py's. "
             f"'cntk train recipe.cntk -n {launch.size}' takes one that does.",
         )
-    _ACTIVE.append(communicator)
+    from cntk_kit_recipes.block.checked_ranks import with_checks
+
+    _ACTIVE.append(with_checks(communicator))
     return communicator
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -12,7 +12,7 @@ from cntk_core.contract.events import EpochStart
 from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.reader import SWEEP, EpochSpec
 from cntk_core.contract.store import ParameterStore
-from cntk_core.errors import TrainingError, WrongResult, shown
+from cntk_core.errors import TrainingError
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import marked_assignments
@@ -286,8 +286,6 @@ class TrainingRun:
         learned_samples = self.position.read if self.position is not None else 0
         try:
             minibatches = parts.reader.minibatches(attrs.evolve(spec, learned_samples=learned_samples))
-            if not isinstance(minibatches, Iterable):
-                raise WrongResult(parts.reader.minibatches, f"returned {shown(minibatches)}, not minibatches")
             result = self.loop.run(
                 minibatches,
                 pace,

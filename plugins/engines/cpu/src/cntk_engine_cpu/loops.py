@@ -5,7 +5,7 @@ Any op can be in such a loop. Where all of its steps have compiled forms, :mod:`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -16,10 +16,12 @@ from cntk_core.api.engines import (
     Loop,
     LoopGradient,
     Step,
+    check_foreign_value,
     delay_rows,
     fallback_apart,
     fill_outside,
     flow_back,
+    foreign_nodes,
     frame_layout,
     keep_tail,
     run_forward,
@@ -58,13 +60,14 @@ def finish_delays(site: Site, loop: Loop) -> None:
 def bind_forward(site: Site, loop: Loop) -> Call:
     """Return the call that computes a loop."""
     site.interpreted.update(loop.nodes)
+    steps = [(step, foreign_nodes(step.writes)) for step in loop.steps]
 
     def compute() -> None:
         prepare_delays(site, loop)
         run = _Pass(site, layout_of(site, loop))
         for rows in time_steps(run.layout, loop.direction):
-            for step in loop.steps:
-                run.forward(step, rows)
+            for step, foreign in steps:
+                run.forward(step, rows, foreign)
         site.step_contexts[loop] = run.contexts
         finish_delays(site, loop)
 
@@ -102,8 +105,8 @@ class _Pass:
         self.contexts = dict(contexts or {})
         self._generators: dict[Node, np.random.Generator] = {}
 
-    def forward(self, step: Step, rows: slice) -> None:
-        """Compute a step of the body for the rows of a time step."""
+    def forward(self, step: Step, rows: slice, foreign: Sequence[Node]) -> None:
+        """Compute a step of the body for the rows of a time step; look at what foreign ops of it give."""
         values = self.site.values
         (first, *_) = step.nodes
         if is_delay(first):
@@ -118,6 +121,8 @@ class _Pass:
                 for index, child in enumerate(node.inputs)
             ]
             inner[node] = run_forward(node.op, np, inputs, node.attributes, context)
+        for node in foreign:
+            check_foreign_value(node.op, inner[node], (rows.stop - rows.start, *values[node].shape[1:]))
         for node, result in zip(step.writes, fallback_apart([inner[node] for node in step.writes]), strict=True):
             values[node][rows] = np.asarray(result).reshape(-1, *values[node].shape[1:])
 

@@ -12,13 +12,18 @@ import jax
 import jax.numpy as jnp
 
 from cntk_core.api import Node, Op
-from cntk_core.api.engines import run_forward, run_gradient
+from cntk_core.api.engines import check_foreign_gradients, check_foreign_value, is_foreign, run_forward, run_gradient
 from cntk_engine_xla.lowering import Array, Gradient, Lowering, Trace
 
 
 def forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     """Compute a value by the op's own description."""
-    return run_forward(node.op, jnp, inputs, node.attributes, trace.context(node))
+    context = trace.context(node)
+    result = run_forward(node.op, jnp, inputs, node.attributes, context)
+    if is_foreign(node.op):
+        rows = [value.shape[0] for value, framed in zip(inputs, context.framed, strict=True) if framed]
+        check_foreign_value(node.op, result, (*rows[:1], *node.known_shape) if node.framed else node.known_shape)
+    return result
 
 
 def gradient(
@@ -27,7 +32,10 @@ def gradient(
     """Compute gradients by the op's own description."""
     context = trace.context(node)
     output = trace.value(node)
-    return run_gradient(node.op, jnp, arriving, output, inputs, node.attributes, context, needs)
+    found = run_gradient(node.op, jnp, arriving, output, inputs, node.attributes, context, needs)
+    if is_foreign(node.op):
+        check_foreign_gradients(node.op, found, inputs)
+    return found
 
 
 def differentiated(

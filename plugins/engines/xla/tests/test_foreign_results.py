@@ -1,0 +1,17 @@
+"""What the ops of other wheels give is looked at, on the host and where they become XLA."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from cntk_engine_xla import XlaEngine
+
+from cntk_testing.foreign_ops import WRONG, refusal
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_array_of_another_shape_is_refused(name):
+    said = refusal(XlaEngine(), name, "float64")
+    what = "" if name.startswith("value") else " as the gradient of input 1 of ForeignNarrow"
+    assert re.fullmatch(rf"returned an array of \((\d+), 1\){what}, not one of \(\1, [2-9]\)", said)
