@@ -4,7 +4,7 @@
 tier     how                               tests                                                        examples
 ======== ================================= ============================================================ ===========
 quick    ``make quick``, ``-m "not slow"`` none that are ``slow``; of ``sampled(n)`` a sample           15
-default  ``make test``                     those too; of both larger samples; none ``thorough``         30
+default  ``make test``                     those too; of both larger samples; none ``thorough``         20
 thorough ``make nightly``, ``--thorough``  all                                                          100
 ======== ================================= ============================================================ ===========
 
@@ -36,7 +36,7 @@ class Tier(IntEnum):
     THOROUGH = 2
 
 
-EXAMPLES = {Tier.QUICK: 15, Tier.DEFAULT: 30, Tier.THOROUGH: 100}
+EXAMPLES = {Tier.QUICK: 15, Tier.DEFAULT: 20, Tier.THOROUGH: 100}
 
 MARKERS = (
     "slow: from the default tier on, mostly because it takes more than about two seconds",

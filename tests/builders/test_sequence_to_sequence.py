@@ -80,11 +80,11 @@ def minibatch(lengths: tuple[list[int], list[int]], seed: int, dtype: Any) -> Mi
     return Minibatch({"x": stream(data, dtype), "y": stream(labels, dtype)}, sum(lengths[1]))
 
 
+SOME = [pytest.param(name, marks=[pytest.mark.thorough] if name in ("both", "lstm") else []) for name in NETWORKS]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.thorough] if name in ("both", "lstm") else []) for name in NETWORKS],
-)
+@pytest.mark.parametrize("name", SOME)
 def test_gradients_are_differences(name: str) -> None:
     """Of the reference, for each parameter in a random direction."""
     _, _, network = build(INPUTS + NETWORKS[name] + CE, "precision = double")
@@ -110,7 +110,7 @@ def test_gradients_are_differences(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-9), ("float", 2e-4)])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", SOME)
 @pytest.mark.thinned(2)
 def test_gradients_are_those_of_the_reference(name: str, precision: str, tolerance: float) -> None:
     """On minibatches of different shapes one after the other."""

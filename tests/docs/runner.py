@@ -31,9 +31,10 @@ DEMO = ("digits.cntk", "train.ctf", "test.ctf")
 
 ON_THREADS = (
     "docs/parallel.md",
-    *(f"plugins/parallel/{name}/README.md" for name in ("asgd", "bmuf", "data_parallel", "onebit", "simulated")),
+    *(f"plugins/parallel/{name}/README.md" for name in ("asgd", "bmuf", "data_parallel", "mpi", "onebit", "simulated")),
 )
-"""Pages about how ranks learn together, not about processes: those of the communicators start real ones."""
+"""Pages about how ranks learn together, not about processes: that of the communicator of sockets starts real ones, and
+what ``mpiexec`` starts on that of MPI are processes, too."""
 
 REASONS = (
     "needs a GPU",

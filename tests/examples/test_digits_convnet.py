@@ -149,6 +149,7 @@ def test_it_begins_to_learn(example: Any, script: Any, capsys: pytest.CaptureFix
         assert draw["DRAWINGS"][name](folder).stat().st_size > 2000
 
 
+@pytest.mark.thorough  # pictures and text are the same, below, and resnet_cifar learns from pictures
 @pytest.mark.slow
 def test_from_the_pictures(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Pictures that are read as they are give the figures of the text file."""

@@ -42,6 +42,7 @@ def test_the_tables(example, script, results) -> None:
     assert text.endswith("Trials per epoch: 3.0. Searching takes 11 % of the time of learning.")
 
 
+@pytest.mark.thorough  # delay_compensation draws its table and its figure
 @pytest.mark.slow
 def test_the_figure(example, script, results) -> None:
     pytest.importorskip("matplotlib")

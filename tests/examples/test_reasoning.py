@@ -38,6 +38,9 @@ def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[s
     assert 1 < float(found[2]) < 2
     rows = script(folder / "readings.py")["table"](folder)["stopping2"]
     assert all(1 < readings < 2 for _, readings in rows.values())
+    assert main(["configFile=reasoning.cntk", "model=fixed", "reads=2", "Train=[SGD=[maxEpochs=1]]"]) == 0
+    rows = script(folder / "readings.py")["table"](folder)["fixed2"]
+    assert {round(readings, 2) for _, readings in rows.values()} == {2.0}
 
 
 @pytest.mark.thorough
@@ -56,6 +59,7 @@ def test_it_reads_as_often_as_the_way_is_long(example, script, capsys: pytest.Ca
     assert readings[-1] > 4
 
 
+@pytest.mark.thorough  # both networks run on little data, above
 @pytest.mark.slow
 def test_a_fixed_number_of_readings_misses_longer_ways(example, script) -> None:
     folder = example("reasoning", train=3000, test=300)

@@ -38,7 +38,7 @@ def f1(script: Callable[[str], ModuleType], model: str) -> float:
 
 
 @pytest.mark.parametrize("train", ["Train", "TrainNDL", "TrainBoth"])
-@pytest.mark.sampled(3)
+@pytest.mark.thinned(3)  # networks in NDL and both ways are built and trained by the wheels' own tests
 def test_a_few_minibatches_help(
     train: str, example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

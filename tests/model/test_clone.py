@@ -168,6 +168,7 @@ def test_threads_have_models_of_one_network_and_copies() -> None:
     evaluate_beside_each_other([model, Model(model.network, engine="cpu"), model.clone(), copy.deepcopy(model)] * 2, 10)
 
 
+@pytest.mark.thorough  # they share one on the cpu, above, and the tests of that engine have several programs of it
 @pytest.mark.slow
 def test_threads_share_a_network_on_xla() -> None:
     model = recurrent()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -104,21 +105,22 @@ def names(root: Path) -> set[str]:
 def test_core_and_kits_know_no_plugin_by_name(root: Path, names: set[str]) -> None:
     told: dict[str, set[str]] = {}
     for file in (*modules(root), *sorted(root.glob("kits/*/src/**/*.py"))):
-        said = {text for text in strings_of(file) if text.casefold() in names and text != "SGD"}  # it is a section
-        said |= {wheel for text in strings_of(file) for wheel in WHEEL.findall(text)}
+        texts = strings_of(file)
+        said = {text for text in texts if text.casefold() in names and text != "SGD"}  # it is a section
+        said |= {wheel for text in texts for wheel in WHEEL.findall(text)}
         room = file.relative_to(root).as_posix()
         if more := said - ALLOWED.get(room, set()):
             told[room] = more
     assert told == {}
 
 
-def strings_of(file: Path) -> Iterator[str]:
-    """The texts of a module that are no documentation."""
-    tree = ast.parse(file.read_bytes())
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
-            yield node.value
+@cache
+def strings_of(file: Path) -> tuple[str, ...]:
+    """The texts of a module that are no documentation; each module is read once."""
+    nodes = list(ast.walk(ast.parse(file.read_bytes())))
+    documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return tuple(str(node.value) for node in texts if id(node) not in documentation)
 
 
 def test_no_room_names_a_module_of_a_higher_one(root: Path) -> None:

@@ -37,6 +37,7 @@ def outcomes(walk: ModuleType, tmp_path: Path):
     return run
 
 
+@pytest.mark.thorough  # tests/examples runs them, and what the tool says of recipes is below
 def test_the_examples_of_the_repository(
     walk: ModuleType, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,7 +82,7 @@ def without_times(lines: Lines) -> list[str]:
 
 
 @pytest.mark.parametrize("recipe", OTHERS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, later=2)
 def test_a_run_that_is_stopped_ends_in_the_same_bytes(tmp_path, recipe):
     changes = OTHERS[recipe]
     unsaved = {**changes, "checkpoint_every_samples": 0}

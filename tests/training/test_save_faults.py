@@ -156,7 +156,7 @@ def test_every_call_of_a_save_may_go_wrong(tmp_path, begun, straight, save):
 
 
 @pytest.mark.parametrize("save", SAVES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4, later=2)
 def test_some_calls_of_a_save_go_wrong(tmp_path, begun, straight, save):
     assert len(some(tmp_path, begun, save, straight, kinds=1, steps=5)) >= 4
 

@@ -20,7 +20,7 @@ NOT_SMOOTH = {"rectified", "reductions", "ctc", "word_classes", "attention"}
 """Networks whose values jump or bend, or whose inputs are numbers of classes or tell where sequences end."""
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", sorted({**SAMPLES, **SEQUENCE_SAMPLES}.keys() - NOT_SMOOTH))
 def test_gradients_by_inputs_and_parameters_agree_with_differences(name):
     sample = {**SAMPLES, **SEQUENCE_SAMPLES}[name]("float64")

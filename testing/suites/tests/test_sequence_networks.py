@@ -24,7 +24,7 @@ SMOOTH = sorted(set(SEQUENCE_SAMPLES) - {"normalized"})
 @given(lengths=st.lists(st.integers(0, 4), min_size=1, max_size=3))
 @example(lengths=[2, 0, 1])
 @settings(max_examples=1)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(6, later=6)
 def test_differences(name: str, lengths: list[int]) -> None:
     sample = SEQUENCE_SAMPLES[name](np.float64)
     assert sample.criterion is not None

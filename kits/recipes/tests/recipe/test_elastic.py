@@ -120,7 +120,7 @@ def assert_same_training(one, other):
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, later=2)
 @pytest.mark.parametrize(
     ("method", "ranks", "lost"),
     [("one-bit", 3, 0), ("full", 3, 1), ("block-momentum", 2, 1), ("asynchronous", 3, 2)],

@@ -101,6 +101,7 @@ def newest_checkpoint():
     return max((int(path.suffixes[-2][1:]) for path in Path().glob("net.dnn.*.ckp")), default=0)
 
 
+@pytest.mark.thorough  # a lock of a process that was killed is taken over, above; tests/training kills and goes on
 @pytest.mark.slow
 def test_a_killed_training_is_followed_without_a_word_of_anybody(recipe):
     """kill -9 while it trains, and the same command again."""

@@ -177,6 +177,7 @@ def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, through, n
     assert_same(arrays(tmp_path), through)
 
 
+@pytest.mark.thorough  # test_ranks.py has the rank that failed first named, by the launcher of sockets
 @pytest.mark.usefixtures("usable")
 def test_the_message_of_the_rank_that_failed_comes_last(tmp_path):
     prepare(tmp_path)

@@ -115,7 +115,7 @@ def configure(name: str, model: str, every: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, later=4)
 def test_the_model_has_the_same_bytes(tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     write_data()

@@ -13,20 +13,18 @@ class Cpu(EngineContract):
 
 
 @pytest.mark.thinned(
-    1,
+    2,
     test_gradients_by_any_nodes=12,
     test_op_gradients_by_inputs=24,
-    test_op=2,
-    test_sequences=2,
-    test_sparse_updates=2,
-    test_updates=2,
+    test_sparse_updates=4,
+    test_updates=4,
 )
 @pytest.mark.sampled(8)
 class TestCpuEngine(Cpu):
     """As it is by default here."""
 
 
-@pytest.mark.thinned(4, test_gradients_by_any_nodes=20, test_op_gradients_by_inputs=40)
+@pytest.mark.thinned
 @pytest.mark.sampled(6)
 class TestPortable(Cpu):
     """Neither a compiler nor oneDNN."""

@@ -133,7 +133,11 @@ LOOPS: dict[str, tuple[Callable[[Cells], Node], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOOPS)
+LATER = {"GRU, turned", "GRU of another gate", "a function of the state", "one bias for all"}
+"""Loops of the thorough tier: an LSTM that is turned and other loops that stay a Scan are run always."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.thorough] if n in LATER else []) for n in LOOPS])
 def test_loops(name: str, tmp_path: Path) -> None:
     function, wanted = LOOPS[name]
     made = Cells()

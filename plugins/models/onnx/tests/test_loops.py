@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
 }
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("sequences", ["batch", "one"])
 def test_loops_that_are_operations(name: str, sequences: str, tmp_path: Path) -> None:

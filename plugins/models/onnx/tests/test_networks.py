@@ -75,7 +75,7 @@ def test_recipes_of_the_examples(recipe: str, tmp_path: Path, monkeypatch: pytes
     assert gap_between(network, back) == 0
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_models_of_the_golden_cases(name: str, tmp_path: Path) -> None:
     (path,) = (ROOT / "tests/golden/cases").glob(f"*/{name}/data/model.dnn")

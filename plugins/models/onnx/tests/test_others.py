@@ -11,7 +11,7 @@ from judge import DATA, difference, load, values
 NAMES = sorted(path.stem for path in DATA.glob("*.onnx"))
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
     network = load(DATA / f"{name}.onnx")

@@ -30,7 +30,7 @@ def network(name: str) -> Network:
     return made.network
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_padded_sequences_with_their_lengths(name: str, tmp_path: Path) -> None:
     made = network(name)
@@ -41,7 +41,7 @@ def test_padded_sequences_with_their_lengths(name: str, tmp_path: Path) -> None:
     assert gap_between(made, back) == 0
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OVER_ALL])
 def test_one_sequence(name: str, tmp_path: Path) -> None:
     assert difference(network(name), tmp_path / "net.onnx", sequences="one") < 1e-6

@@ -7,6 +7,6 @@ import pytest
 from cntk_testing import README, CommunicatorRecipe
 
 
-@pytest.mark.thorough  # that of sockets is run always; the page of this wheel, too, and the contract kills a rank
+@pytest.mark.thorough  # tests/docs starts processes on the page of this wheel, and the contract kills a rank
 class TestReadme(CommunicatorRecipe):
     recipe = README

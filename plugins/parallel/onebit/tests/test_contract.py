@@ -14,6 +14,7 @@ class TestOneBit(AggregationContract):
     exact = False
 
 
+@pytest.mark.thorough  # test_quantize.py has this threshold
 class TestMeanThreshold(AggregationContract):
     exact = False
 
@@ -42,7 +43,7 @@ class TestTwoBits(AggregationContract):
         super().test_descent_follows_full_precision(aggregation_factory, run_ranks)
 
 
-@pytest.mark.thinned(2, test_what_is_left_out_does_not_pile_up=3)
+@pytest.mark.thinned(3)
 class TestMoreBits(AggregationContract):
     exact = False
     repeats = 100

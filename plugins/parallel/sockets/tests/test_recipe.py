@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cntk_testing import README, CommunicatorRecipe
 
 
+@pytest.mark.thorough  # tests/docs runs it on two processes, the contract kills ranks, and kits/recipes goes on
 class TestReadme(CommunicatorRecipe):
     recipe = README

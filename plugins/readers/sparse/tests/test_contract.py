@@ -76,6 +76,7 @@ class TestLibSVM(ReaderContract):
         return lambda: make("LibSVMBinaryReader", "file=b.bin", BATCHES)
 
 
+@pytest.mark.thorough
 class TestShuffledLibSVM(ReaderContract):
     samples = ROWS
 

@@ -147,6 +147,7 @@ def test_many_ranks(simulated):
     assert 0.9 < found["1bit", 128]["efficiency"] < 1 / (1 + 4 * VALUES / 32 / 1e6)
 
 
+@pytest.mark.thorough  # docs/scaling.md has figures drawn
 @pytest.mark.slow
 def test_a_figure(simulated, folder):
     pytest.importorskip("matplotlib", reason="drawing needs matplotlib")
