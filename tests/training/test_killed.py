@@ -14,7 +14,7 @@ from small import Lines
 SCRIPT = Path(__file__).with_name("killed_run.py")
 STEPS = {"plain": 1, "inside": 2, "search": 3, "sizes": 3, "after": 7, "interval": 11}
 """Every so many operations on files there is a cut."""
-SAMPLE = 9
+SAMPLE = 17
 """One of so many of these cuts, unless all are asked for."""
 
 
