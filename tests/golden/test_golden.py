@@ -61,13 +61,13 @@ def move_files(moves: list[list[str]], folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("family", "case"), [pytest.param(*name.split("/"), id=name) for name in NAMES])
-@pytest.mark.sampled(6, later=2)
+@pytest.mark.sampled(6, later=1)
 def test_case(family: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_case(f"{family}/{case}", tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", COMPILED)
 def test_case_by_xla(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
