@@ -154,7 +154,13 @@ def test_all_of_a_step_is_somewhere(recipe: Path) -> None:
     ("words", "message"),
     [
         (["--time", "--steps", "0"], "error: --steps 0 makes no sense: at least 1 must be measured\n"),
-        (["--flame", "f.svg"], "error: --flame and --trace show what is measured: add --time\n"),
+        (["--flame", "f.svg"], "error: --steps, --flame and --trace are for what is measured: add --time\n"),
+        (["--steps", "3"], "error: --steps, --flame and --trace are for what is measured: add --time\n"),
+        (
+            ["--time", "--frames", "5"],
+            "error: --frames and --depth are for the plan: --time measures the recipe's own minibatches\n"
+            "    Their size is minibatchSize of the SGD block.\n",
+        ),
         (
             ["--time", "--steps", "1", "--trace", "no/where.json"],
             "error: the trace 'no/where.json' cannot be written: No such file or directory\n",

@@ -9,9 +9,9 @@ import attrs
 
 from cntk_core.contract.events import MinibatchSource
 from cntk_core.contract.reader import DataReader, EpochSpec, StreamInfo
-from cntk_core.errors import CntkError
 from cntk_core.plugins.listening import passed_on
 from cntk_core.records.minibatch import Minibatch
+from cntk_kit_recipes.recipe.reader_around import ReaderAround
 
 
 def with_changes(reader: DataReader, listeners: Sequence[Callable[..., Any]], source: MinibatchSource) -> DataReader:
@@ -25,12 +25,11 @@ def with_changes(reader: DataReader, listeners: Sequence[Callable[..., Any]], so
     return ChangedReader(reader, listeners, source) if listeners else reader
 
 
-class ChangedReader(DataReader):
+class ChangedReader(ReaderAround):
     """Hands on what listeners make of the minibatches of a reader."""
 
     def __init__(self, reader: DataReader, listeners: Sequence[Callable[..., Any]], source: MinibatchSource) -> None:
-        super().__init__(reader.settings, reader.context)
-        self._reader = reader
+        super().__init__(reader)
         self._listeners = listeners
         self._source = source
 
@@ -49,15 +48,3 @@ class ChangedReader(DataReader):
                 continue
             source = attrs.evolve(self._source, epoch=epoch.epoch, minibatch=index)
             yield passed_on(self._listeners, "minibatch", source=source, minibatch=minibatch)
-
-    def minibatch_factor(self, epoch: int) -> int:
-        """Return that of the reader."""
-        return self._reader.minibatch_factor(epoch)
-
-    def check(self) -> Iterator[CntkError]:
-        """Yield what is wrong with the data."""
-        return self._reader.check()
-
-    def close(self) -> None:
-        """Close the reader."""
-        self._reader.close()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cntk_core.contract.reader import DataReader, EpochSpec, StreamInfo
-from cntk_core.errors import BrokenPluginError, CntkError, WrongResult, shown
+from cntk_core.errors import BrokenPluginError, WrongResult, shown
 from cntk_core.ops.language.sparse_rows import is_sparse
 from cntk_core.plugins.faults import whose
 from cntk_core.plugins.offer import Source
@@ -17,6 +17,7 @@ from cntk_core.plugins.places import remedy_for, short_place
 from cntk_core.plugins.precedence import is_first_party
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_recipes.recipe.reader_around import ReaderAround
 
 
 def checked(reader: DataReader, source: Source) -> DataReader:
@@ -24,7 +25,7 @@ def checked(reader: DataReader, source: Source) -> DataReader:
     return reader if is_first_party(source.name) else CheckedReader(reader, source)
 
 
-class CheckedReader(DataReader):
+class CheckedReader(ReaderAround):
     """Hands on what a reader gives.
 
     Args:
@@ -36,9 +37,7 @@ class CheckedReader(DataReader):
     """
 
     def __init__(self, reader: DataReader, source: Source) -> None:
-        context: Any = getattr(reader, "context", None)
-        super().__init__(getattr(reader, "settings", None), context)
-        self._reader = reader
+        super().__init__(reader)
         found: Any = reader.streams
         if not (isinstance(found, tuple | list) and all(isinstance(one, StreamInfo) for one in found)):
             raise _no_streams(type(reader), source, found)
@@ -59,18 +58,6 @@ class CheckedReader(DataReader):
         if not isinstance(found, Iterable):
             raise WrongResult(self._reader.minibatches, f"returned {shown(found)}, not minibatches")
         return self._sound(found, epoch.learned_samples)
-
-    def minibatch_factor(self, epoch: int) -> int:
-        """Return that of the reader."""
-        return self._reader.minibatch_factor(epoch)
-
-    def check(self) -> Iterator[CntkError]:
-        """Yield what is wrong with the data."""
-        return self._reader.check()
-
-    def close(self) -> None:
-        """Close the reader."""
-        self._reader.close()
 
     def _sound(self, minibatches: Iterable[Any], learned: int) -> Iterator[Minibatch]:
         read = 0

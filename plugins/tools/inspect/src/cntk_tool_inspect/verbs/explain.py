@@ -8,6 +8,8 @@ from cntk_core.api import UsageError, Verb
 from cntk_core.api.recipes import add_recipe, recipe_arguments
 from cntk_tool_inspect.verbs.depth import add_depth
 
+_STEPS = 50
+
 
 class Explain(Verb):
     """Show how the network of a recipe or of a model is computed, and how memory is shared."""
@@ -21,7 +23,7 @@ class Explain(Verb):
         parser.add_argument("--frames", type=int, default=0, help="rows of a minibatch (default: the recipe's)")
         add_depth(parser)
         parser.add_argument("--time", action="store_true", help="train some steps, and say what each part takes")
-        parser.add_argument("--steps", type=int, default=50, help="how many --time measures (default: 50)")
+        parser.add_argument("--steps", type=int, help=f"how many --time measures (default: {_STEPS})")
         parser.add_argument("--flame", default="", metavar="FILE.svg", help="draw what --time measures")
         parser.add_argument(
             "--trace", default="", metavar="FILE.json", help="write what --time measures for a time line (Perfetto)"
@@ -31,8 +33,8 @@ class Explain(Verb):
         """Print the plan, or what its steps take."""
         if options.time:
             return self._time(options)
-        if options.flame or options.trace:
-            raise UsageError("--flame and --trace show what is measured: add --time")
+        if options.flame or options.trace or options.steps is not None:
+            raise UsageError("--steps, --flame and --trace are for what is measured: add --time")
         from cntk_tool_inspect.explain import explain_model, explain_recipe, is_model
 
         if not options.section and is_model(options.recipe, options.plugin):
@@ -55,6 +57,11 @@ class Explain(Verb):
         from cntk_tool_inspect.explain import is_model
         from cntk_tool_inspect.timing.verb import time_recipe
 
+        if options.frames or options.depth:
+            raise UsageError(
+                "--frames and --depth are for the plan: --time measures the recipe's own minibatches",
+                hint="Their size is minibatchSize of the SGD block.",
+            )
         if is_model(options.recipe, options.plugin):
             raise UsageError(
                 f"'{options.recipe}' is a model, whose training nobody describes: --time measures that of a recipe"
@@ -62,7 +69,7 @@ class Explain(Verb):
         return time_recipe(
             recipe_arguments(options),
             section=options.section,
-            steps=options.steps,
+            steps=_STEPS if options.steps is None else options.steps,
             flame=options.flame,
             trace=options.trace,
             plugin_files=options.plugin,
