@@ -44,6 +44,23 @@ def test_features_and_labels(make, table: str) -> None:
     assert not list(reader.check())
 
 
+def test_files_whose_names_look_like_specifiers(make) -> None:
+    Path("feats.scp").rename("odd:feats.scp")
+    Path("ark").write_bytes(Path("feats.ark").read_bytes())
+    for table in ("odd:feats.scp", "ark"):
+        reader = make(f'frameMode=false\n{ORDER}features=[ dim=2 ; scpFile="{table}" ]')
+        assert utterances(reader) == expected()
+
+
+def test_utterances_of_several_chunks(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_kit_readers.utterances.CHUNK_FRAMES", 1)
+    reader = make(f"frameMode=false\n{ORDER}{F}{L}")
+    chunks = len(reader.source.index())
+    assert chunks > 3
+    assert [key for chunk in range(chunks) for key in reader.source.load(chunk).keys] == list(LENGTHS)
+    assert utterances(reader) == expected()
+
+
 def test_text_archives(make) -> None:
     Path("t.ark").write_bytes(archive({name: text_matrix(frames_of(name)) for name in LENGTHS})[0])
     Path("ali.txt").write_bytes(archive({n: b"".join(b"%d " % c for c in classes_of(n)) + b"\n" for n in LENGTHS})[0])

@@ -194,6 +194,17 @@ def test_wrong_recipes(make, name: str, text: str, message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_inputs_of_other_sizes_are_named_together(make) -> None:
+    with pytest.raises(CntkError) as caught:
+        make("SparsePCReader", CORPUS, {"c.bin": ROWS}, inputs={"q": (4,), "l": (2,)})
+    said = str(caught.value).splitlines()
+    assert [line.partition(": ")[2] for line in said[::2]] == [
+        "stream 'q' has dim=3, but the network's input 'q' is [4]",
+        "stream 'l' has labelDim=1, but the network's input 'l' is [2]",
+        "",
+    ]
+
+
 def test_an_input_of_another_size(make) -> None:
     with pytest.raises(CntkError) as caught:
         make("DSSMReader", DSSM, PAIRS, inputs={"q": (4,)})
