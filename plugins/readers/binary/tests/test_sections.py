@@ -247,3 +247,13 @@ def test_outputs_of_different_lengths_leave_no_file() -> None:
         "    The records of a file belong together; write such nodes to a file of their own."
     )
     assert list(Path("out").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written() -> None:
+    Path("c.bin/in the way").mkdir(parents=True)
+    made = writer({"a": 1}, "wfile=c.bin ; wrecords=10")
+    made.write({"a": [SequenceOutput("", np.ones((2, 1)))]})
+    with pytest.raises(CntkError) as caught:
+        made.close()
+    assert caught.value.message == "'c.bin' cannot be written: is a directory"
+    assert [path.name for path in Path().iterdir()] == ["c.bin"]
