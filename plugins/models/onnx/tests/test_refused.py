@@ -1,16 +1,19 @@
-"""Nodes of other programs' files that cannot be read, and what is said of each."""
+"""What cannot be read of other programs' files, and what cannot be written: each says why."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from graphs import Graph, node, number, one, some, whole
-from judge import load
+from judge import load, written
 
-from cntk_core.api import ModelFormatError, UnsupportedError
+from cntk_core.api import CntkError, Input, ModelFormatError, Node, UnsupportedError, core_ops
+from cntk_core.api.builders import BATCH
+from cntk_testing.networks import Sketch
 
 SAMPLES_ALONG = "it works along the samples of a minibatch"
 APART = "the samples of its inputs do not stand along the same axis"
@@ -181,3 +184,76 @@ def test_recurrent_layers_that_do_not_fit(given: dict[str, Any], tmp_path: Path)
     with pytest.raises(ModelFormatError) as caught:
         load(path)
     assert str(caught.value) == f"'{path}' is damaged: its graph makes no sense"
+
+
+# -- what cannot be written -------------------------------------------------------------------------------
+
+
+def op(made: Sketch, kind: str, *inputs: Any, **settings: Any) -> Node:
+    """A node whose settings are the defaults but for some."""
+    found = core_ops().find("", kind)
+    assert found is not None
+    return made.op(kind, *inputs, name="y", attributes=found.attributes(**settings))
+
+
+def samples(made: Sketch, name: str, *shape: int) -> Node:
+    """An input of samples, which are no sequences."""
+    return made.network.add(Input.make(name, shape, axis=BATCH))
+
+
+UNWRITTEN: dict[str, tuple[Callable[[Sketch], Node], str]] = {
+    "sequences of sequences": (
+        lambda made: op(made, "ToSequence", made.input("x", 3, 2)),
+        "ToSequence 'y' cannot be written as ONNX: its input is a sequence already",
+    ),
+    "a mask": (
+        lambda made: op(made, "UnpackSequence", made.input("x", 2), with_mask=True),
+        "UnpackSequence 'y' cannot be written as ONNX: it has two outputs, values and a mask\n"
+        "    Use the values alone.",
+    ),
+    "sequences like sequences": (
+        lambda made: op(made, "ToSequenceLike", made.input("x", 3, 2), made.input("z", 2)),
+        "ToSequenceLike 'y' cannot be written as ONNX: its first input is a sequence already, or its second is none",
+    ),
+    "sequences like samples": (
+        lambda made: op(made, "ToSequenceLike", samples(made, "x", 3, 2), samples(made, "z", 2)),
+        "ToSequenceLike 'y' cannot be written as ONNX: its first input is a sequence already, or its second is none",
+    ),
+    "a shift of elements": (
+        lambda made: op(made, "Shift", made.input("x", 3), made.parameter("b", 1), from_offset=1, dim=1),
+        "Shift 'y' cannot be written as ONNX: only a shift along sequences, with one boundary value, can be written\n"
+        "    Use PastValue.",
+    ),
+    "a convolution along sequences": (
+        lambda made: op(made, "Convolution", made.parameter("W", 2, 1, 3), made.input("x", 1), kernel_shape=(3,),
+                        sequential=True),
+        "Convolution 'y' cannot be written as ONNX: it goes along sequences\n"
+        "    Write it with delays, or unpack the sequences.",
+    ),
+    "a criterion": (
+        lambda made: op(made, "Exp", made.op("SquareError", made.input("x", 2), made.input("z", 2), name="se")),
+        "SquareError 'se' cannot be written as ONNX: it belongs to training\n"
+        "    Mark other outputs, which do not need it.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNWRITTEN)
+def test_nodes_that_cannot_be_written_say_why(name: str, tmp_path: Path) -> None:
+    make, message = UNWRITTEN[name]
+    made = Sketch("float32")
+    root = make(made)
+    network = made.finish(None, root).network
+    network.roots["output"] = [root]
+    with pytest.raises(CntkError) as caught:
+        written(network, tmp_path / "net.onnx")
+    assert str(caught.value) == message
+    assert not (tmp_path / "net.onnx").exists()
+
+
+def test_a_network_without_an_output(tmp_path: Path) -> None:
+    made = Sketch("float32")
+    root = op(made, "SquareError", made.input("x", 2), made.input("z", 2))
+    with pytest.raises(CntkError) as caught:
+        written(made.finish(root).network, tmp_path / "net.onnx")
+    assert str(caught.value) == "the network has no output that could be written\n    Mark one: outputNodes."
