@@ -166,6 +166,25 @@ def test_damaged_files(make_sections, case: str) -> None:
     assert str(caught.value) == f"c.bin: {message}"
 
 
+def test_files_without_data(make_sections) -> None:
+    with pytest.raises(CntkError) as caught:
+        make_sections(data=header(b"Binary Data File", 1, 0, 0, 0, 0))
+    assert str(caught.value) == "c.bin: the file has no section with data"
+    with pytest.raises(CntkError) as caught:
+        make_sections("file=()")
+    assert str(caught.value) == "r.cntk:1:1: reader 'BinaryReader' has no file"
+
+
+def test_numbers_that_the_network_cannot_have(make_sections) -> None:
+    data = header(b"Binary Data File", 1, 0, 0, 0, ROWS, (HEADER,))
+    data += header(b"features:Data Section", 2, 1, 8, 2, 2 * ROWS) + np.full((ROWS, 2), 1e300).tobytes()
+    reader = make_sections(data=data, dtype="float32")
+    assert str(reader.source) == "c.bin"
+    with pytest.raises(CntkError) as caught:
+        read(reader)
+    assert str(caught.value) == f"c.bin: byte {2 * HEADER}: section 'features': 1e+300 is too large for float32"
+
+
 def test_a_label_beyond_its_classes(make_sections) -> None:
     reader = make_sections(data=put(2 * HEADER + 8, "I", 3)(plain_labels()))
     with pytest.raises(CntkError) as caught:
