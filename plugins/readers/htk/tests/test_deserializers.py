@@ -79,3 +79,13 @@ def test_streams_of_another_kind(kind: Any, stream: str, message: str, corpus: P
     with pytest.raises(CntkError) as caught:
         made(kind, BLOCK.format(stream))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_keys_that_are_numbers(numeric: bool, corpus: Path, make) -> None:
+    """As numbers 007 and 7 are the same, as texts they are not."""
+    Path("archive.scp").write_text(Path("archive.scp").read_text().replace("utt0.mfc", "7.mfc").replace("utt", "1"))
+    Path("ali.mlf").write_text(Path("ali.mlf").read_text().replace("utt0.lab", "007.lab").replace("utt", "1"))
+    reader = make(f"{FEATURES}\n{LABELS}\nuseNumericSequenceKeys={str(numeric).lower()}", old=False)
+    samples = sum(minibatch.samples for minibatch in reader.minibatches(EpochSpec()))
+    assert samples == (27 if numeric else 20)
