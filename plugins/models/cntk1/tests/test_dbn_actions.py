@@ -110,3 +110,17 @@ def test_a_model_without_prior(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert Path("out.dbn").read_bytes() == Path("bare.dbn").read_bytes()
     assert "Warning: the model has no node of which it is certain that it is the prior" in capsys.readouterr().err
+
+
+def test_what_cannot_be_exported_is_told_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    run("action = convertdbn ; modelPath = net.dnn ; dbnModelPath = in.dbn ; layerTypes = Tanh")
+    capsys.readouterr()
+    run("action = exportdbn ; modelPath = net.dnn ; dbnModelPath = out.dbn", status=1)
+    said = capsys.readouterr().err.partition("EXCEPTION occurred: ")[2]
+    assert said.startswith("r.cntk:2:29: Tanh 'H1' cannot be written to a DBN file: ")
+    run("action = convertdbn ; modelPath = net.dnn ; dbnModelPath = in.dbn")
+    Path("folder").mkdir()
+    capsys.readouterr()
+    run("action = exportdbn ; modelPath = net.dnn ; dbnModelPath = folder", status=1)
+    said = capsys.readouterr().err.partition("EXCEPTION occurred: ")[2]
+    assert said.startswith("r.cntk:2:51: the DBN file 'folder' cannot be written: Is a directory")
