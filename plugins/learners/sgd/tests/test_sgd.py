@@ -56,9 +56,8 @@ def test_without_momentum_it_is_plain_descent():
 
 
 def test_its_numbers_depend_on_the_rate_and_the_momentum_alone():
-    first, later = (
-        UpdateContext(samples=samples, learning_rate=0.25, momentum=0.5, step=step) for samples, step in ((3, 0), (9, 7))
-    )
+    first = UpdateContext(samples=3, learning_rate=0.25, momentum=0.5, step=0)
+    later = UpdateContext(samples=9, learning_rate=0.25, momentum=0.5, step=7)
     assert SGD.steady
     assert SGD().scalars(first) == SGD().scalars(later) == {"momentum": 0.5, "step": 0.125}
 
