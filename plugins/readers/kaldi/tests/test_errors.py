@@ -236,8 +236,8 @@ BLOCKS = {
     "neither": ("features=[ dim=2 ]", "r.cntk:1:1: stream 'features' of reader 'Kaldi2Reader' has neither rx nor "
                 "scpFile\n"
                 "    Write scpFile=feats.scp, or rx=... with scp:... or ark:... in the file that it names."),
-    "standard input": (F + L.replace("ark:ali.ark", "ark:-"), "r.cntk:2:23: the standard input cannot be read as a table"
-                       + WRITE),
+    "standard input": (F + L.replace("ark:ali.ark", "ark:-"), "r.cntk:2:23: the standard input cannot be read as "
+                       "a table" + WRITE),
     "sequence training": (F + "seqTrainCriterion=mmi", "r.cntk:2:1: reader 'Kaldi2Reader': seqTrainCriterion (sequence "
                           "training) is not there yet"),
     "no features": (L, "r.cntk: reader 'Kaldi2Reader' has no block of features\n"
