@@ -80,7 +80,10 @@ def prepare(
     if not found:
         print("no reader of the recipe names a command")
         return 0
-    different = list({one.text: one for one in reversed(found)}.values())[::-1]
+    firsts: dict[str, Found] = {}
+    for one in found:
+        firsts.setdefault(one.text, one)
+    different = list(firsts.values())
     for one in found:
         _show(one)
     for one in different:
