@@ -247,7 +247,7 @@ def test_a_part_of_a_composite(corpus: Path) -> None:
         [ type=CNTKTextFormatDeserializer ; file=labels.txt ; input=[ y=[ dim=3 ; format=sparse ] ] ]) ]"""
     config = Config.from_source(SourceText.of(text, "r.cntk"))
     reader = ActionContext.create(config, Log()).make_reader(config)
-    assert {key: len(rows) for key, rows in utterances(reader, "x").items()} == {
+    assert {str(key): len(rows) for key, rows in utterances(reader, "x").items()} == {
         keys[name]: frames for name, frames in FRAMES.items()
     }
     assert not list(reader.check())

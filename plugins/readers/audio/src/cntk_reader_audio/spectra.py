@@ -108,10 +108,12 @@ class Spectrum:
             Shape ``(frames, dim)``.
         """
         count = self.frames(len(wave))
+        if not count:
+            return np.zeros((0, self.dim), dtype=wave.dtype)
         windows = np.lib.stride_tricks.sliding_window_view(self._at_edges(wave, count), self.frame_samples)
         windows = windows[:: self.shift_samples][:count]
         found = [self._of_windows(windows[first : first + _BLOCK]) for first in range(0, count, _BLOCK)]
-        return np.concatenate(found) if found else np.zeros((0, self.dim), dtype=wave.dtype)
+        return np.concatenate(found)
 
     def _at_edges(self, wave: Wave, count: int) -> Wave:
         """Return the wave with what frames need beyond its ends."""
@@ -188,6 +190,8 @@ def with_deltas(frames: Wave, order: int, width: int = 2) -> Wave:
     Returns:
         Shape ``(frames, (1 + order) * dim)``.
     """
+    if not order:
+        return frames
     scales, found = [np.ones(1)], [frames]
     slope = np.arange(width, -width - 1, -1) / sum(2 * n * n for n in range(1, width + 1))
     for _ in range(order):
