@@ -249,7 +249,7 @@ def test_training_says_what_to_do_with_commands(meetings: Path, capsys: pytest.C
     assert "cntk kaldi-prepare" in told
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_trained_and_decoded(meetings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Unchanged but for the permission; the scores go through a pipe to the decoder, with the log beside them."""
     assert main([*TRAINING, "allowCommands=true"]) == 0
