@@ -56,7 +56,7 @@ def kaldi(folder: Path) -> None:
 
 
 def sounds(folder: Path) -> None:
-    """``wav.scp`` with a sound for each name, ``words.txt`` with ``classes.txt``, and labels of frames in ``frames.ctf``."""
+    """``wav.scp`` and a sound for each name, ``words.txt`` with ``classes.txt``, labels of frames in ``frames.ctf``."""
     import soundfile
 
     random = np.random.default_rng(5)

@@ -11,7 +11,7 @@ from kaldi_bytes import LENGTHS, F, L, classes_of, frames_of, matrix
 from test_reader import ORDER, expected, utterances
 
 from cntk_core.api import CntkError, EpochSpec
-from cntk_core.trust import trusting_nothing
+from cntk_testing.inside import trusting_nothing
 
 ALLOWED = f"frameMode=false\nallowCommands=true\n{ORDER}"
 PIPED = L.replace("ark:ali.ark", "ark:cat ali.ark |")

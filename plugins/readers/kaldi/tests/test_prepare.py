@@ -14,8 +14,8 @@ from kaldi_bytes import LENGTHS, alignment, archive, classes_of, frames_of, matr
 from test_reader import expected, utterances
 
 from cntk_core.api import CntkError
-from cntk_core.trust import trusting_nothing
 from cntk_testing import VerbContract
+from cntk_testing.inside import trusting_nothing
 
 NETWORK = "SimpleNetworkBuilder=[ layerSizes=2:3 ]"
 RECIPE = f"""command = Train

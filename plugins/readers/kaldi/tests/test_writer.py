@@ -17,8 +17,8 @@ from test_recipe import write_corpus
 
 from cntk_core.api import CntkError, Config, Location, SequenceOutput, WriterContext
 from cntk_core.api.builders import SourceText
-from cntk_core.trust import trusting_nothing
 from cntk_testing import README, WriterContract
+from cntk_testing.inside import trusting_nothing
 
 VALUES = {"one": np.array([[1.5, -2], [3, 4]]), "two": np.array([[0.25, 60], [70, 1], [2, 3]])}
 
@@ -167,10 +167,17 @@ def test_a_command_that_ends_early() -> None:
     )
 
 
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk() -> None:
+    writer = make('z=[ dim=2 ; Kaldicmd="ark:/dev/full" ]')
     with pytest.raises(CntkError) as caught:
-        make('z=[ dim=2 ; Kaldicmd="ark:/dev/full" ]').write({"z": [SequenceOutput("one", np.zeros((9999, 2)))]})
+        writer.write({"z": [SequenceOutput("one", np.zeros((9999, 2)))]})
+    writer.discard()
     assert str(caught.value) == "r.cntk:2:13: '/dev/full' cannot be written: No space left on device"
+    writer = make('z=[ dim=2 ; Kaldicmd="ark:/dev/full" ]')
+    writer.write({"z": [SequenceOutput("one", np.zeros((1, 2)))]})
+    with pytest.raises(CntkError, match="No space left on device"):
+        writer.close()
+    writer.discard()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -63,7 +63,8 @@ class FileSink(Sink):
     def discard(self) -> None:
         """Remove the file."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what is still to be written may have no place
+                self._file.close()
             self._file = None
             if self._hidden:
                 self._own.unlink(missing_ok=True)
