@@ -55,6 +55,8 @@ class Posterior:
 
     def delayed(self, frames: int) -> Posterior:
         """Return the classes that many frames later; the first ones get those of the first frame."""
+        if not frames:
+            return self
         source = np.maximum(np.arange(len(self)) - frames, 0)
         starts = np.cumsum(self.counts) - self.counts
         counts = self.counts[source]
