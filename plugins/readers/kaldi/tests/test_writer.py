@@ -116,14 +116,13 @@ def test_a_list_beside_the_archive() -> None:
 
 def test_the_standard_output(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each utterance is there at once, and nothing else is."""
-    with open(1, "w", encoding="utf-8", closefd=False) as output:
-        monkeypatch.setattr(sys, "stdout", output)
+    with open(1, "w", encoding="utf-8", closefd=False) as output, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", output)
         writer = make('z=[ dim=2 ; Kaldicmd="ark:-" ]')
         writer.write({"z": [SequenceOutput("one", VALUES["one"].astype(np.float32))]})
         first = capfdbinary.readouterr().out
         writer.close()
         writer.discard()
-        monkeypatch.undo()
     Path("z.ark").write_bytes(first)
     assert same(read_archive("ark:z.ark"), {"one": VALUES["one"]})
     assert not capfdbinary.readouterr().out
