@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_tool_curves.json_log import JsonLog, plain
+from cntk_tool_curves.settings import hash_of
 
 from cntk_core.api import CntkError, JobOutcome, hookimpl
 from cntk_core.api.recipes import Log, run_recipe
@@ -34,6 +35,9 @@ def test_a_training_has_a_line_for_each_event(recipe):
     assert [kind for kind in kinds(events) if kind != "checkpoint"] == ["job_begin", *epoch, *epoch, "job_end"]
     begin = events[0]
     assert begin.pop("time") > 1e9
+    settings = begin.pop("settings")
+    assert settings["Train:SGD:minibatchSize"] == "2"
+    assert settings["jsonLog"] == "run/log.jsonl"
     assert begin == {
         "event": "job_begin",
         "job": "Train",
@@ -43,6 +47,8 @@ def test_a_training_has_a_line_for_each_event(recipe):
         "modelPath": "run/net.dnn",
         "epochs": 2,
         "firstEpoch": 1,
+        "recipe": "r.cntk",
+        "hash": hash_of(settings),
         "nodes": 6,
         "parameters": 4,
     }

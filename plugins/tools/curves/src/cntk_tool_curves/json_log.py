@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from cntk_core.api import ask_to_write, hookimpl
+from cntk_tool_curves.settings import hash_of, settings_of
 
 if TYPE_CHECKING:
     from cntk_core.api import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
@@ -156,12 +157,16 @@ def _ends_within_line(path: Path) -> bool:
 
 
 def _about(job: Job) -> dict[str, Any]:
+    settings = settings_of(job.block)
     about: dict[str, Any] = {
         "action": job.action,
         "engine": job.engine,
         "modelPath": None if job.model_path is None else str(job.model_path),
         "epochs": job.epochs,
         "firstEpoch": job.first_epoch + 1,
+        "recipe": None if job.block is None else job.block.top.where.file,
+        "hash": hash_of(settings),
+        "settings": settings,
     }
     if job.network is not None:
         about["nodes"] = len(job.network)

@@ -35,30 +35,61 @@ def plot_log(
     Raises:
         CntkError: a log cannot be read or tells of no training, or the file cannot be written.
     """
-    target = Path(output)
-    if target.suffix.lower() not in FORMATS:
-        raise UsageError(
-            f"'{output}' cannot be drawn: the suffix of the file says what is written", hint=", ".join(FORMATS)
-        )
-    _check_installed()
+    check_drawable(output, "cntk plot-log")
     runs = _runs(logs, section)
-    names = _chosen(criteria, criteria_of(runs))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draw_curves(runs, names, target, logarithmic=logarithmic, minibatches=minibatches)
-    except OSError as error:
-        raise ConfigError(f"the picture '{output}' cannot be written: {error.strerror}") from None
+    names = plot_curves(runs, output, criteria=criteria, logarithmic=logarithmic, minibatches=minibatches)
     for label, curves in runs.items():
         print(f"{label}: {len(curves.epochs)} epochs{''.join(_at_the_end(curves, names))}")
     print(output)
     return 0
 
 
-def _check_installed() -> None:
+def plot_curves(
+    runs: Mapping[str, Curves],
+    output: str,
+    *,
+    criteria: Sequence[str] = (),
+    logarithmic: bool = False,
+    minibatches: bool = False,
+) -> list[str]:
+    """Draw curves into a file, whose folder is made, and return which criteria were drawn.
+
+    Args:
+        runs: the curves by the name that the legend shows.
+        output, criteria, logarithmic, minibatches: as of :func:`plot_log`.
+
+    Raises:
+        UsageError: no run has such a criterion.
+        ConfigError: the file cannot be written.
+    """
+    names, target = _chosen(criteria, criteria_of(runs)), Path(output)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draw_curves(runs, names, target, logarithmic=logarithmic, minibatches=minibatches)
+    except OSError as error:
+        raise ConfigError(f"the picture '{output}' cannot be written: {error.strerror}") from None
+    return names
+
+
+def check_drawable(output: str, command: str) -> None:
+    """Make sure that a picture can be drawn, before anything takes time.
+
+    Args:
+        output: the file.
+        command: what draws, for the message.
+
+    Raises:
+        UsageError: its suffix names no format.
+        MissingPluginError: matplotlib is not installed.
+    """
     from importlib.util import find_spec
 
+    if Path(output).suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"'{output}' cannot be drawn: the suffix of the file says what is written", hint=", ".join(FORMATS)
+        )
     if find_spec("matplotlib") is None:
-        raise MissingPluginError("cntk plot-log needs matplotlib", hint='pip install "cntk-core[plot]"')
+        raise MissingPluginError(f"{command} needs matplotlib", hint='pip install "cntk-core[plot]"')
 
 
 def _runs(logs: Sequence[str], section: str) -> dict[str, Curves]:

@@ -1,0 +1,1 @@
+"""``cntk runs``: what earlier runs have left, side by side."""

@@ -1,0 +1,1 @@
+"""``cntk sweep``: a recipe with several values of some of its keys."""
