@@ -58,7 +58,7 @@ def epochs(folder: str) -> list[int]:
 # -- as it is used ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_trainings_beside_each_other(recipe, capfd):
     assert main(["sweep", "r.cntk", RATE, "-j", "2"]) == 0
     assert {row["state"] for row in results()} == {"done"}
@@ -181,7 +181,7 @@ def test_words_for_each_training(recipe, here):
     assert safe.startswith("--safe=")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
 def test_the_picture(recipe, here, capsys):
     assert main(["sweep", "r.cntk", RATE, "--plot", "out/sweep.svg"]) == 0
