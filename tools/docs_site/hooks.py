@@ -21,7 +21,7 @@ NO_SIDEBAR = "---\nhide: [navigation]\n---\n"
 
 def on_config(config: Any) -> Any:
     """Make the navigation."""
-    config.nav = navigation(more={"docs/ops.md": operations.entries()})
+    config.nav = navigation(more={operations.LIST: operations.entries()})
     return config
 
 
@@ -49,6 +49,8 @@ def on_files(files: Any, config: Any) -> Any:
 def led(files: Any, config: Any, text: str, path: str) -> str:
     """Return a page with its links led to those of the site; files that it leads to are added."""
     text, others = for_site(text, path)
+    if path == operations.LIST:
+        text = operations.with_links(text)
     for other in sorted(others):
         if files.get_file_from_path(name_on_site(other)) is None:
             put(files, config, name_on_site(other), (ROOT / other).read_bytes())
