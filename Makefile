@@ -113,7 +113,7 @@ notebooks: $(STAMP) ## run all notebooks with a kernel and make pages of them in
 
 site: $(STAMP) ## build the site of the documentation into build/site
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "the site is build/site/index.html"
 
 hooks: $(STAMP) ## run the quick checks before each commit

@@ -130,6 +130,7 @@ def test_where_links_lead(pages: ModuleType, tree: Path, page: str, link: str, t
         ("```text\n[x](../README.md)\n```\n", "```text\n[x](../README.md)\n```\n"),
         ("| `a \\| b` | [`c`](../README.md) |\n", "| `a | b` | [`c`](readme.md) |\n"),
         ("`a \\| b`\n", "`a \\| b`\n"),
+        ("a [link over\ntwo lines](../README.md).\n", "a [link over\ntwo lines](readme.md).\n"),
         ("- a:\n\n  ```text\n  b\n    c\n  ```\n- d\n", "- a:\n\n    ```text\n    b\n      c\n    ```\n\n- d\n"),
         ("- a\n  - b\n    and so on\n", "- a\n    - b\n        and so on\n"),
     ],

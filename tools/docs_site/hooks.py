@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from mkdocs.structure.files import File  # noqa: E402
 from docs_site import made, operations  # noqa: E402
 from docs_site.navigation import INDEX, navigation  # noqa: E402
 from docs_site.pages import for_site, name_on_site, pages  # noqa: E402
+
+DRAWINGS = "docs/drawings"
+DRAWING = re.compile(r"^!\[[^\]]*\]\((?:[./]*)drawings/([\w-]+\.svg)\)$", re.MULTILINE)
+"""An image on a line of its own that is put into the page, where it takes the colours of the page's scheme."""
 
 NO_SIDEBAR = "---\nhide: [navigation]\n---\n"
 """Above a page that is itself the list of pages."""
@@ -51,10 +56,16 @@ def led(files: Any, config: Any, text: str, path: str) -> str:
     text, others = for_site(text, path)
     if path == operations.LIST:
         text = operations.with_links(text)
+    text = DRAWING.sub(lambda match: inline((ROOT / DRAWINGS / match[1]).read_text(encoding="utf-8")), text)
     for other in sorted(others):
         if files.get_file_from_path(name_on_site(other)) is None:
             put(files, config, name_on_site(other), (ROOT / other).read_bytes())
     return text
+
+
+def inline(drawing: str) -> str:
+    """Return a drawing as a block of HTML within Markdown."""
+    return f'<div class="drawing-frame">{"".join(drawing.splitlines())}</div>'
 
 
 def put(files: Any, config: Any, name: str, content: str | bytes) -> None:

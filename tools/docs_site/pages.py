@@ -7,6 +7,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from check_docs import FENCE, OTHER_SITE, files_of
@@ -27,7 +29,7 @@ READMES = ("kits/*", "plugins/*/*", "testing/*", "examples", "examples/*", "chan
 
 CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 LINK = re.compile(r"(!?\[(?:[^\]`]|`[^`]*`)*\]\(\s*<?)([^)\s>]+)(>?(?:\s+\"[^\"]*\")?\s*\))")
-TABLE_ROW = re.compile(r"\s*\|")
+TABLE_ROW = re.compile(r"[ ]*\|")
 
 
 @cache
@@ -94,8 +96,12 @@ def for_site(text: str, page: str, root: Path = ROOT) -> tuple[str, set[str]]:
         to = posixpath.relpath(name_on_site(target, root), here or ".")
         return f"{match[1]}{to}{''.join(fragment)}{match[3]}"
 
-    lines = [outside_code(lead, line) if prose else line for prose, line in parts(text)]
-    return "\n".join(lines) + "\n", files
+    told = [
+        outside_code(lead, "\n".join(lines)) if prose else "\n".join(lines)
+        for prose, group in groupby(parts(text), key=itemgetter(0))
+        for lines in [[line for _, line in group]]
+    ]
+    return "\n".join(told) + "\n", files
 
 
 def parts(text: str) -> Iterator[tuple[bool, str]]:
@@ -119,16 +125,16 @@ def parts(text: str) -> Iterator[tuple[bool, str]]:
             yield not fence, shift + line if line else line
 
 
-def outside_code(lead: Callable[[re.Match[str]], str], line: str) -> str:
-    """Return a line with its links led elsewhere; what looks like a link within code stays."""
+def outside_code(lead: Callable[[re.Match[str]], str], text: str) -> str:
+    """Return lines with their links led elsewhere; what looks like a link within code stays."""
     kept: list[str] = []
-    in_table = TABLE_ROW.match(line) is not None
 
     def keep(match: re.Match[str]) -> str:
+        in_table = TABLE_ROW.match(text, text.rfind("\n", 0, match.start()) + 1) is not None
         kept.append(match[0].replace("\\|", "|") if in_table else match[0])
         return f"\0{len(kept) - 1}\0"
 
-    hidden = CODE_SPAN.sub(keep, line)
+    hidden = CODE_SPAN.sub(keep, text)
     return re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], LINK.sub(lead, hidden))
 
 
