@@ -68,7 +68,8 @@ def looked_at(browser: Any, address: str, folder: Path) -> Iterator[str]:
                 page.goto(f"{address}/{name}")
                 page.screenshot(path=folder / f"{name.replace('/', '-')}-{scheme}-{width}.png")
                 where = f"{name}, {scheme}, {width} wide"
-                yield from (f"{where}: {problem}" for problem in [*seen, *wide(page), *inaccessible(page)])
+                problems = [*seen, *wide(page), *(inaccessible(page) if width == WIDTHS[0] else ())]
+                yield from (f"{where}: {problem}" for problem in problems)
                 seen.clear()
             window.close()
 
@@ -97,28 +98,31 @@ def inaccessible(page: Any) -> Iterator[str]:
 
 
 def by_keyboard(browser: Any, address: str) -> Iterator[str]:
-    """Try the keys, and yield what does not work: the link to the content, the search, the next page."""
+    """Try the keys, and yield what does not work: the link to the content, the search, the next page.
+
+    The address may be that of a folder, without a server.
+    """
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(f"{address}/index.html")
     page.keyboard.press("Tab")
     if "skip" not in str(page.evaluate("document.activeElement.className")):
-        yield "the first Tab does not lead to the link that skips the navigation"
+        yield f"{address}: the first Tab does not lead to the link that skips the navigation"
     page.goto(f"{address}/plan.html")
     page.keyboard.press("/")
     page.wait_for_timeout(300)
     if page.evaluate("document.activeElement.tagName") != "INPUT":
-        yield "'/' does not lead to the search"
+        yield f"{address}: '/' does not lead to the search"
     page.keyboard.type("block momentum")
     try:
         page.wait_for_selector(".md-search-result__item a", timeout=10_000)
     except Exception:
-        yield "the search for 'block momentum' finds nothing"
+        yield f"{address}: the search for 'block momentum' finds nothing"
         return
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_timeout(500)
     if "plan.html" in page.url:
-        yield "Enter does not open the first page that was found"
+        yield f"{address}: Enter does not open the first page that was found"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -127,12 +131,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="where the pictures go")
-    folder = parser.parse_args(arguments).folder
+    parser.add_argument("--site", type=Path, default=SITE, help="where the site is")
+    options = parser.parse_args(arguments)
+    folder = options.folder
     folder.mkdir(parents=True, exist_ok=True)
-    with served(SITE) as address, sync_playwright() as playwright:
+    with served(options.site) as address, sync_playwright() as playwright:
         system = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
-        problems = [*by_keyboard(browser, address), *looked_at(browser, address, folder)]
+        problems = [*by_keyboard(browser, address), *by_keyboard(browser, options.site.resolve().as_uri())]
+        problems += looked_at(browser, address, folder)
         browser.close()
     pictures = len(PAGES) * len(SCHEMES) * len(WIDTHS)
     print("\n".join(problems) if problems else f"{pictures} pictures in {folder}, and nothing is wrong")
