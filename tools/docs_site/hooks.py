@@ -46,8 +46,8 @@ def on_files(files: Any, config: Any) -> Any:
             put(files, config, name, led(files, config, (ROOT / path).read_text(encoding="utf-8"), path))
         else:
             put(files, config, name, made.folder_page(path))
-    for name, content in operations.pages_of_all().items():
-        put(files, config, name, content)
+    for name, text in operations.pages_of_all().items():
+        put(files, config, name, text)
     return files
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -58,8 +59,8 @@ def curves(name: str, x: Array, value: Array, gradient: Array | None) -> str:
         return MARGIN + across, CURVE_HEIGHT - MARGIN - up
 
     parts = [_axis(place(x[0], 0.0), place(x[-1], 0.0)), _axis(place(0.0, low), place(0.0, high))]
-    parts += [_tick(*place(at, 0.0), at) for at in np.arange(np.ceil(x[0]), np.floor(x[-1]) + 1) if at]
-    parts += [_tick_up(*place(0.0, of), of) for of in np.arange(np.ceil(low), np.floor(high) + 1) if of]
+    parts += [_tick(*place(at, 0.0), at) for at in _whole(float(x[0]), float(x[-1]))]
+    parts += [_tick_up(*place(0.0, of), of) for of in _whole(low, high)]
     if gradient is not None:
         parts.append(_line(x, gradient, low, high, place, "var(--site-second)", "6 4"))
     parts.append(_line(x, value, low, high, place, "var(--site-first)", ""))
@@ -69,6 +70,11 @@ def curves(name: str, x: Array, value: Array, gradient: Array | None) -> str:
         parts.append(text(CURVE_WIDTH - MARGIN, 16, words, anchor="end", colour="var(--site-second)"))
     title = f"The values of {name} for x from {x[0]:g} to {x[-1]:g}"
     return frame(CURVE_WIDTH, CURVE_HEIGHT, title + (", and its derivative" if gradient is not None else ""), parts)
+
+
+def _whole(low: float, high: float) -> list[float]:
+    """Return the whole numbers between two, without 0."""
+    return [float(number) for number in range(math.ceil(low), math.floor(high) + 1) if number]
 
 
 def _line(x: Array, y: Array, low: float, high: float, place: Any, colour: str, dashes: str) -> str:
