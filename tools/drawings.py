@@ -14,6 +14,9 @@ import numpy as np
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "drawings"
 
+NARROWEST = 480
+"""Pixels below which a drawing is moved sideways within a narrow page, and not made smaller."""
+
 COLOURS = {
     "text": ("--site-text", "#24292f", "#d5dbe3"),
     "line": ("--site-line", "#5b6570", "#9aa7b5"),
@@ -37,7 +40,7 @@ def style() -> str:
 def drawing(width: int, height: int, title: str, parts: Sequence[str]) -> str:
     """Return a drawing with a title for those who do not see it."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" role="img" viewBox="0 0 {width} {height}"'
-    size = f' width="{width}" height="{height}"'
+    size = f' width="{width}" height="{height}" style="min-width:{min(width, NARROWEST)}px"'
     return f"{head}{size}><title>{escape(title)}</title>{style()}\n" + "\n".join(parts) + "\n</svg>\n"
 
 

@@ -20,12 +20,15 @@ CURVE_WIDTH, CURVE_HEIGHT, MARGIN = 460, 260, 34
 STEEPEST = 4.0
 """Values beyond are not drawn in a curve."""
 
+NARROWEST = 460
+"""Pixels below which a drawing is moved sideways within a narrow page, and not made smaller."""
+
 
 def frame(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     """Return a drawing, with a title for those who do not see it."""
     return (
         f'<div class="drawing-frame"><svg class="drawing" role="img" aria-label="{escape(title)}" '
-        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
+        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" style="min-width:{min(width, NARROWEST):g}px" '
         f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg></div>'
     )
 
