@@ -26,9 +26,10 @@ NARROWEST = 460
 
 def frame(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     """Return a drawing, with a title for those who do not see it."""
+    size = f'width="{width:g}" height="{height:g}" style="min-width:{min(width, NARROWEST):g}px"'
     return (
         f'<div class="drawing-frame"><svg class="drawing" role="img" aria-label="{escape(title)}" '
-        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" style="min-width:{min(width, NARROWEST):g}px" '
+        f'viewBox="0 0 {width:g} {height:g}" {size} '
         f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg></div>'
     )
 
