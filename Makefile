@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist check bench pin notebooks hooks changes release clean
+.PHONY: help setup demo test quick nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist check bench pin notebooks site hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -110,6 +110,11 @@ bench: $(STAMP) ## compare with other toolkits (WORKLOAD=W1a THREADS=1)
 notebooks: $(STAMP) ## run all notebooks with a kernel and make pages of them in build/notebooks
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group notebooks
 	$(BIN)/python tools/notebooks.py --html build/notebooks
+
+site: $(STAMP) ## build the site of the documentation into build/site
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "the site is build/site/index.html"
 
 hooks: $(STAMP) ## run the quick checks before each commit
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group hooks

@@ -18,6 +18,7 @@ SLOW = {
     "README.md",
     "docs/attention.md",
     "docs/parallel.md",
+    "docs/plugin-tutorial.md",
     "docs/plugins.md",
     "docs/python-ops.md",
     "docs/scaling.md",
