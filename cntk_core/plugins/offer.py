@@ -114,7 +114,7 @@ class Offer(ABC, Generic[T]):
         from cntk_core.plugins.importing import importing
 
         try:
-            with importing(self.source) as self.taken:
+            with importing(self.source, module=self.target.partition(":")[0].strip()) as self.taken:
                 return self.examine(self.fetch())
         except KeyboardInterrupt:
             raise

@@ -122,6 +122,17 @@ class TestOneThatHangs:
         with importing.importing(Source("x", "1")):
             assert threading.active_count() == before
 
+    @pytest.mark.parametrize(("module", "watched"), [("sys", False), ("a_module_of_nobody", True), ("", True)])
+    def test_nobody_waits_for_what_is_imported_already(self, module, watched):
+        with importing.importing(Source("a-wheel", "1"), module=module):
+            assert any(thread.name == "import of a-wheel 1" for thread in threading.enumerate()) == watched
+
+    def test_a_second_look_for_a_plugin_starts_nothing(self, install, monkeypatch):
+        install("cntk-reader-good", {"cntk.readers": {"good": "cntk_reader_good:Reader"}})
+        assert PluginManager().registry.readers.get("good").__name__ == "Reader"
+        monkeypatch.setattr(threading, "Thread", None)
+        assert PluginManager().registry.readers.get("good").__name__ == "Reader"
+
     @pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf"])
     def test_a_limit_that_is_no_number(self, monkeypatch, text):
         monkeypatch.setenv("CNTK_PLUGIN_TIMEOUT", text)
