@@ -29,7 +29,6 @@ from cntk_core.config.values import Value
 from cntk_core.errors import CntkError, ConfigError, OptionError, Problems, did_you_mean, raise_problems
 
 T = TypeVar("T")
-
 _type_hints = cache(get_type_hints)  # a twentieth of the time of a small recipe, were it not kept
 
 

@@ -60,9 +60,8 @@ def importing(source: Source, end: Callable[[int], Any] = os._exit, *, module: s
     taken = Taken()
     begun = time.perf_counter()
     limit = allowed_seconds()
-    output = _Labelled(sys.stdout, str(source))
     watch = _Watch(source, limit, end) if limit and module not in sys.modules else nullcontext()
-    sys.stdout = output
+    sys.stdout = output = _Labelled(sys.stdout, str(source))
     try:
         with watch:
             yield taken
@@ -100,19 +99,17 @@ class _Watch:
         self._over = threading.Event()
         self._is_late = False
         self._before: Any = None
-        self._signal = getattr(signal, "SIGALRM", None)
+        self._signal: Any = getattr(signal, "SIGALRM", None)
         self._interrupts = self._signal is not None and self._thread is threading.main_thread()
 
     def __enter__(self) -> None:
         if self._interrupts:
-            assert self._signal is not None
             self._before = signal.signal(self._signal, self._handle)
         threading.Thread(target=self._wait, name=f"import of {self._source}", daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         if self._interrupts:
-            assert self._signal is not None
             signal.signal(self._signal, self._before if self._before is not None else signal.SIG_DFL)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -126,7 +123,6 @@ class _Watch:
             return
         self._is_late = True
         if self._interrupts and self._thread.ident is not None:
-            assert self._signal is not None
             signal.pthread_kill(self._thread.ident, self._signal)
             if self._over.wait(PATIENCE):
                 return

@@ -32,7 +32,7 @@ class TestOneThatHangs:
     @pytest.mark.parametrize(
         "text", [HANGS, "import threading\n\nthreading.Event().wait()\n", "while True:\n\n    pass\n"]
     )
-    def test_it_is_a_broken_one(self, install, short, text):
+    def test_it_is_a_broken_one(self, install, short, text, monkeypatch):
         install("cntk-reader-slow", {"cntk.readers": {"slow": "cntk_reader_slow:Reader"}}, text)
         install("cntk-reader-good", {"cntk.readers": {"good": "cntk_reader_good:Reader"}})
         registry = PluginManager().registry
@@ -44,6 +44,7 @@ class TestOneThatHangs:
             "(CNTK_PLUGIN_TIMEOUT); it was at "
         )
         assert last == "    Mend it, or remove it: pip uninstall cntk-reader-slow"
+        monkeypatch.delenv("CNTK_PLUGIN_TIMEOUT")  # on a busy machine the good one may take as long
         assert registry.readers.get("good").__name__ == "Reader"
 
     def test_the_line_where_it_hangs(self, install, short):
