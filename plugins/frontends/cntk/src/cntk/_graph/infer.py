@@ -67,10 +67,11 @@ def infer_all(roots: Iterable[Primitive]) -> None:
         while unknown:
             left = [one for one in unknown if not _infer(one, outer)]
             if len(left) == len(unknown):
-                break
+                _infer_loops(unknown)
+                left = [one for one in unknown if _open(one)]
+                if len(left) == len(unknown) or not any(one.user is not None for one in left):
+                    break
             unknown = left
-        if unknown:
-            _infer_loops(unknown)
 
 
 def postorder_unknown(roots: Iterable[Primitive]) -> list[Primitive]:
@@ -288,7 +289,11 @@ def axes_of(maker: Maker, node: Node) -> tuple[Axis, ...]:
 
 
 def _infer_loops(unknown: Sequence[Primitive]) -> None:
-    """Find out all at once what depends on itself; what depends on an open placeholder stays unknown."""
+    """Find out all at once what depends on itself.
+
+    What depends on an open placeholder stays unknown; so does what depends on a user's function, which is asked when
+    its inputs are known.
+    """
     inner = {each for one in unknown if one.inside is not None for each in one.inside.arguments}
     outer = {each: found for one in unknown if one.inside is not None for each, found in one.inside.arguments.items()}
 
@@ -308,7 +313,7 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
             if one.inside is not None:
                 read = [final(each) for each in one.inside.roots]
             stuck = any(each in blocked or (each._owner is None and not _settled(each)) for each in read)
-            stuck = stuck or any(each in blocked for each in one.inputs)
+            stuck = stuck or one.user is not None or any(each in blocked for each in one.inputs)
             if stuck and any(each not in blocked for each in one.outputs):
                 blocked.update(one.outputs)
                 blocked.update(one.inside.arguments if one.inside is not None else ())  # what is inside waits with it
