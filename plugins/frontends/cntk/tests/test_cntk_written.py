@@ -101,7 +101,7 @@ def test_a_file_does_not_choose_what_is_imported():
 def test_a_callback_makes_something_else(callbacks):
     Function.register_udf_deserialize_callback("shared_udf.WithState", lambda inputs, name, state: C.negate(*inputs))
     np.testing.assert_array_equal(Function.load(THEIRS).eval(X), 3 - X)
-    with pytest.raises(ValueError, match="a callback for the user function 'shared_udf.WithState' already"):
+    with pytest.raises(ValueError, match=r"a callback for the user function 'shared_udf\.WithState' already"):
         Function.register_udf_deserialize_callback("shared_udf.WithState", None)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cntk._graph.errors import GraphError, told
 from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
 from cntk._graph.pieces import are_pieces
-from cntk._graph.run import Graph
+from cntk._graph.run import Graph, looked_at
 from cntk._graph.run import forward as run_forward
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
 from cntk_core.api import NetworkError
@@ -100,6 +100,7 @@ def _told_as(found: dict[Variable, Any], as_numpy: bool) -> dict[Variable, Any]:
 def evaluate(wanted: Sequence[Variable], given: Given, *, as_numpy: bool) -> dict[Variable, Any]:
     """Compute variables, as :meth:`Function.eval` says."""
     graph = Graph.of(wanted)
+    looked_at(wanted, given)
     starts = {start for value in given.values() if are_pieces(value) for start in value._starts}
     data = _data(graph, given)
     stream = _stream_of(graph, starts) if starts else None
@@ -141,6 +142,7 @@ def forward(
     roots = tuple(dict.fromkeys([*asked, *kept]))
     graph = Graph.of(roots)
     data = _data(graph, given)
+    looked_at(roots, given, flowing(graph) if kept else ())
     if not kept:
         tape = run_forward(graph, (), data, training=False)
         return None, _told_as(_values(graph, tape.values, wanted), as_numpy)
@@ -211,6 +213,7 @@ def gradients(f: Function, at: Any, wrt: Any, outputs: Any, grad_root: Any, *, a
         if each.is_constant or (each.is_input and not each.needs_gradient):
             raise GraphError(f"{each} does not need gradients, so none flow to it; say needs_gradient=True")
     graph = Graph.of(tuple(dict.fromkeys([root, *wanted])))
+    looked_at([root, *wanted], given, by)
     tape = run_forward(graph, tuple(by), _data(graph, given), training=True)
     values = _values(graph, tape.values, dict.fromkeys(wanted))
     with told():

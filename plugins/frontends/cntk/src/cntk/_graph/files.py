@@ -18,8 +18,8 @@ from cntk._graph.draws import OFFSET
 from cntk._graph.errors import GraphError, told
 from cntk._graph.infer import infer_all
 from cntk._graph.leaves import current_value, set_value
-from cntk._graph.primitive import COMBINE, RANDOM, Inside, Primitive, next_uid, postorder
 from cntk._graph.plain import python_value
+from cntk._graph.primitive import COMBINE, RANDOM, Inside, Primitive, next_uid, postorder
 from cntk._graph.records import axis_record, function_record, output_uid, shape_record
 from cntk._graph.written import custom_record, user_primitive, user_record
 from cntk.axis import Axis

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,6 +19,48 @@ if TYPE_CHECKING:
     from cntk.variables import Variable
 
 _ENGINE: dict[str, Any] = {}
+_DEBUG: dict[str, Any] = {"look": None, "generation": 0}
+
+
+def look_on(look: Callable[..., None] | None) -> None:
+    """Have somebody look on: he is given variables, data by variable, and by what gradients flow, beforehand."""
+    _DEBUG["look"] = look
+
+
+@contextmanager
+def looked_away() -> Iterator[None]:
+    """Let nobody look on meanwhile."""
+    before, _DEBUG["look"] = _DEBUG["look"], None
+    try:
+        yield
+    finally:
+        _DEBUG["look"] = before
+
+
+def is_looked_at() -> bool:
+    """Whether somebody looks on."""
+    return _DEBUG["look"] is not None
+
+
+def looked_at(roots: Sequence[Variable], given: Mapping[Variable, Any], by: Iterable[Variable] = ()) -> None:
+    """Let whoever looks on see what is about to be computed.
+
+    Raises:
+        GraphError: he finds something.
+    """
+    if _DEBUG["look"] is not None:
+        _DEBUG["look"](roots, given, by)
+
+
+def generation() -> int:
+    """Return a number that changes when all that was compiled is to be compiled again."""
+    found: int = _DEBUG["generation"]
+    return found
+
+
+def compile_again() -> None:
+    """Have everything be compiled again when it computes next: somebody begins to measure, or has ended."""
+    _DEBUG["generation"] += 1
 
 
 def use_engine(name: str) -> None:
@@ -54,6 +97,7 @@ class Graph:
         scalars: nodes whose values are single numbers, in an array of one element.
         single: names of axes with one step in each sequence, where the original has no sequences.
         programs: what was compiled, by what gradients are wanted of.
+        generation: of all that is compiled.
     """
 
     network: Network
@@ -64,6 +108,7 @@ class Graph:
     scalars: set[Node]
     single: set[str]
     programs: dict[Any, Any] = attrs.field(factory=dict)
+    generation: int = attrs.field(factory=generation)
 
     @classmethod
     def of(cls, roots: Sequence[Variable]) -> Graph:
@@ -96,9 +141,13 @@ class Graph:
         return cls(maker.network, nodes, stamps, kept, model, maker.scalars, set(maker.single_axes))
 
     def _is_current(self) -> bool:
-        return all(one.stamp == stamp for one, stamp in self.primitives) and all(
-            each.collect is collect and (value is None or each._value is value)
-            for each, collect, value in self.parameters
+        return (
+            self.generation == generation()
+            and all(one.stamp == stamp for one, stamp in self.primitives)
+            and all(
+                each.collect is collect and (value is None or each._value is value)
+                for each, collect, value in self.parameters
+            )
         )
 
     def tape(self, by: Iterable[Variable] = ()) -> Any:

@@ -67,9 +67,7 @@ class UserFunction(Function):
             self._declared, self._early = self._said(), False
         for made_, said in zip(primitive.outputs, self._declared, strict=True):
             made_._shape, made_._axes, made_._dtype = said._shape, said._axes, said._dtype
-            made_._gradient = said._gradient
-            if said.name:
-                made_._name = said.name
+            made_._gradient, made_._name = said._gradient, said.name
 
     def _copy_for(self, primitive: Primitive) -> UserFunction:
         """Return the function of a copy, which the user's own ``clone`` makes."""
