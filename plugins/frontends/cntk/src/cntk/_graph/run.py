@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -22,9 +22,28 @@ _ENGINE: dict[str, Any] = {}
 _DEBUG: dict[str, Any] = {"look": None, "generation": 0}
 
 
-def look_on(look: Callable[..., None] | None) -> None:
-    """Have somebody look on: he is given variables, data by variable, and by what gradients flow, beforehand."""
-    _DEBUG["look"] = look
+class Onlooker(Protocol):
+    """Is shown what is computed."""
+
+    def values(self, given: Mapping[Variable, Any], found: Mapping[Variable, Any]) -> None:
+        """See values of variables, and of what they were computed."""
+
+    def gradients(self, root: Variable, found: Mapping[Variable, Any]) -> None:
+        """See gradients of a variable by others."""
+
+    def ahead(self, root: Variable, given: Mapping[Variable, Any], by: Sequence[Variable]) -> None:
+        """Look ahead before something is learned, at the loss and at gradients of it."""
+
+
+def look_on(onlooker: Onlooker | None) -> None:
+    """Have somebody look on, or nobody."""
+    _DEBUG["look"] = onlooker
+
+
+def onlooker() -> Onlooker | None:
+    """Return whoever looks on."""
+    found: Onlooker | None = _DEBUG["look"]
+    return found
 
 
 @contextmanager
@@ -35,21 +54,6 @@ def looked_away() -> Iterator[None]:
         yield
     finally:
         _DEBUG["look"] = before
-
-
-def is_looked_at() -> bool:
-    """Whether somebody looks on."""
-    return _DEBUG["look"] is not None
-
-
-def looked_at(roots: Sequence[Variable], given: Mapping[Variable, Any], by: Iterable[Variable] = ()) -> None:
-    """Let whoever looks on see what is about to be computed.
-
-    Raises:
-        GraphError: he finds something.
-    """
-    if _DEBUG["look"] is not None:
-        _DEBUG["look"](roots, given, by)
 
 
 def generation() -> int:

@@ -11,8 +11,9 @@ import numpy as np
 
 from cntk._graph import run
 from cntk._graph.errors import GraphError
-from cntk._graph.primitive import COMBINE, RANDOM, Primitive, preorder
+from cntk._graph.primitive import COMBINE, NUMBERS, RANDOM, USER, Primitive, postorder, preorder
 
+_ASSIGN = NUMBERS["Assign"]
 _SIZES, _SUMS, _VALUES = 1, 1000, 1_000_000
 """Levels from which on sizes, sums of absolute values, and all numbers are told."""
 
@@ -31,7 +32,7 @@ _SETTINGS = _Settings()
 def set_checked_mode(enable: bool) -> None:
     """Say whether values and gradients that are no numbers (NaN) are an error, where they come up first.
 
-    Everything is computed once more for that.
+    A trainer looks at its loss and gradients before it learns of them, so that parameters stay as they are.
     """
     _SETTINGS.checked = bool(enable)
     _begin()
@@ -55,29 +56,71 @@ def set_node_timing(enable: bool) -> None:
 
 
 def _begin() -> None:
-    run.look_on(_look if _SETTINGS.checked or _SETTINGS.level >= _SIZES else None)
+    run.look_on(_Watch() if _SETTINGS.checked or _SETTINGS.level >= _SIZES else None)
 
 
-def _look(roots: Sequence[Any], given: Mapping[Any, Any], by: Iterable[Any]) -> None:
-    """Look at all that some variables depend on, before they are computed.
+class _Watch:
+    """Looks at values and gradients. What users wrote, draws or assigns is not computed once more."""
 
-    Raises:
-        GraphError: something is no number.
-    """
-    functions = [one for one in reversed(preorder([each._owner for each in roots if each._owner is not None]))
-                 if one.number not in (COMBINE, RANDOM)]  # fmt: skip
-    for one in functions:
-        if one.uid not in _SETTINGS.told and _SETTINGS.level >= _SIZES:
-            _SETTINGS.told.add(one.uid)
-            _tell(f"Validating --> {_words(one)}")
-    if not functions or not (_SETTINGS.checked or _SETTINGS.level >= _SUMS):
-        return
-    found = _values([output for one in functions for output in one.outputs], given)
-    for one in functions:
-        for output in one.outputs:
-            _look_at(one, found[output])
-    if _SETTINGS.checked:
-        _look_at_gradients(roots, given, list(by))
+    def values(self, given: Mapping[Any, Any], found: Mapping[Any, Any]) -> None:
+        """Tell of functions, and look for values that are no numbers.
+
+        Raises:
+            GraphError: there are some; says what made them first.
+        """
+        functions = _functions(found)
+        for one in functions:
+            if one.uid not in _SETTINGS.told and _SETTINGS.level >= _SIZES:
+                _SETTINGS.told.add(one.uid)
+                _tell(f"Validating --> {_words(one)}")
+        invalid = _SETTINGS.checked and any(_is_invalid(_dense(value)) for value in found.values())
+        if not (invalid or _SETTINGS.level >= _SUMS):
+            return
+        if _may_be_repeated(functions):
+            known = _values([output for one in functions for output in one.outputs], given)
+        else:
+            known = {each: _dense(value) for each, value in found.items()}
+        for one in functions:
+            _look_at(one, [array for output in one.outputs for array in known.get(output, [])])
+
+    def gradients(self, root: Any, found: Mapping[Any, Any]) -> None:
+        """Look for gradients that are no numbers.
+
+        Raises:
+            GraphError: there are some; says by what.
+        """
+        for each, value in found.items() if _SETTINGS.checked else ():
+            if _is_invalid(_dense(value)):
+                raise GraphError(f"{root._owner.called} operation unexpectedly produced NaN gradients on {each}.")
+
+    def ahead(self, root: Any, given: Mapping[Any, Any], by: Sequence[Any]) -> None:
+        """Look at a loss and its gradients before something is learned of them.
+
+        Raises:
+            GraphError: some are no numbers.
+        """
+        from cntk._graph.evaluating import evaluate, gradients
+        from cntk.ops import combine
+
+        if not _may_be_repeated(_functions([root])):
+            return
+        function = combine([root])
+        own = {each: given[each] for each in function.arguments}
+        wanted = [each for each in by if each in function.parameters]
+        if _SETTINGS.checked and wanted:
+            gradients(function, own, wanted, None, None, as_numpy=True)
+        else:
+            evaluate([root], own, as_numpy=True)
+
+
+def _functions(variables: Iterable[Any]) -> list[Primitive]:
+    """Return the functions that compute variables, each behind what it reads."""
+    owners = [each._owner for each in variables if each._owner is not None]
+    return [one for one in reversed(preorder(owners)) if one.number not in (COMBINE, RANDOM)]
+
+
+def _may_be_repeated(functions: list[Primitive]) -> bool:
+    return not any(one.number in (USER, RANDOM, _ASSIGN) for one in postorder(functions))
 
 
 def _values(variables: list[Any], given: Mapping[Any, Any]) -> dict[Any, list[Any]]:
@@ -93,6 +136,10 @@ def _dense(value: Any) -> list[Any]:
     return [np.asarray(each.toarray() if hasattr(each, "toarray") else each) for each in several]
 
 
+def _is_invalid(arrays: list[Any]) -> bool:
+    return any(np.isnan(each).any() for each in arrays)
+
+
 def _look_at(one: Primitive, arrays: list[Any]) -> None:
     if _SETTINGS.level >= _SUMS:
         _tell(f"Dump --> {_words(one)}")
@@ -101,25 +148,8 @@ def _look_at(one: Primitive, arrays: list[Any]) -> None:
                 _tell(f"{number:15.10f}")
         else:
             _tell(f"  absSum: {sum(float(np.abs(each, dtype=np.float64).sum()) for each in arrays):f}")
-    if _SETTINGS.checked and any(np.isnan(each).any() for each in arrays):
+    if _SETTINGS.checked and _is_invalid(arrays):
         raise GraphError(f"{one.uid} {one.called} operation unexpectedly produced NaN values.")
-
-
-def _look_at_gradients(roots: Sequence[Any], given: Mapping[Any, Any], by: list[Any]) -> None:
-    from cntk._graph.evaluating import gradients
-    from cntk.ops import combine
-
-    if not by:
-        return
-    function = combine([roots[0]])
-    wanted = [each for each in by if each in function.parameters or each in function.arguments]
-    with run.looked_away():
-        found = gradients(function, {each: given[each] for each in function.arguments}, wanted, None, None,
-                          as_numpy=True) if wanted else {}  # fmt: skip
-    found = found if isinstance(found, dict) else {wanted[0]: found}
-    for each, value in found.items():
-        if any(np.isnan(array).any() for array in _dense(value)):
-            raise GraphError(f"{roots[0]._owner.called} operation unexpectedly produced NaN gradients on {each}.")
 
 
 def _words(one: Primitive) -> str:

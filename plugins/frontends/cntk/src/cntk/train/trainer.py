@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cntk._graph.run import is_looked_at, looked_at
+from cntk._graph.run import onlooker
 from cntk._inherited import inherit
 from cntk.internal import sanitize_var_map
 from cntk.learners import Learner
@@ -131,12 +131,10 @@ class Trainer:
         if not data and not self._engine.is_distributed:
             self._last = None
             return False
-        if data and is_looked_at():
-            looked_at(
-                [each.output for each in (self._loss, self._metric) if each is not None],
-                sanitize_var_map(self._arguments(), dict(given)),
-                [parameter for learner in self._learners for parameter in learner.parameters],
-            )
+        look = onlooker()
+        if look is not None and data:
+            learned = [parameter for learner in self._learners for parameter in learner.parameters]
+            look.ahead(self._loss.output, sanitize_var_map(self._arguments(), dict(given)), learned)
         self._last = result = self._engine.learn(data, sweep_end=ends)
         if result.samples:
             self._training.samples += result.samples
