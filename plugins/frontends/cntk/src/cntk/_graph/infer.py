@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST, _CONVOLUTION, _SPLICE = (NUMBERS[name] for name in ("Cast", "Convolution", "Splice"))
+_CAST, _CONVOLUTION, _SPLICE, _SLICE = (NUMBERS[name] for name in ("Cast", "Convolution", "Splice", "Slice"))
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
                                            "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
+_ALIKE = {NUMBERS[name] for name in ("Sigmoid", "StableSigmoid", "Tanh", "ReLU", "NoOp", "Pass")}
 
 
 def make_outputs(primitive: Primitive) -> None:
@@ -186,18 +187,46 @@ def check_types(one: Primitive) -> None:
 
 
 def _guess(one: Primitive) -> None:
-    """Of some functions the shape is known from one side: of what meets element by element, and of products."""
+    """Of some functions the shape is known from one side: of what meets element by element, and of products.
+
+    A product's parameter is inferred of such a guess, as in the original, also where a loop turns out to have more axes.
+    """
     if len(one.outputs) != 1:
         return
     if one.number in _ELEMENTWISE:
         known = [each._shape for each in one.inputs if each._shape]
         if known:
             one.outputs[0]._shape = max(known, key=len)
+    elif one.number in _ALIKE:
+        one.outputs[0]._shape = one.inputs[0]._shape
+    elif one.number == _SLICE and one.inputs[0]._shape is not None:
+        _guess_slice(one)
     elif one.number == TIMES and len(one.inputs) == 2:
-        outputs = int(one.attributes["outputRank"])
-        right = one.inputs[0]._shape
-        if one.inputs[1]._shape is None and right is not None and len(right) == outputs + 1:
-            one.outputs[0]._shape = right[1:]
+        _guess_product(one)
+
+
+def _guess_slice(one: Primitive) -> None:
+    shape = list(one.inputs[0]._shape or ())
+    axis, begin, end = (one.attributes.get(key) for key in ("axis", "beginIndex", "endIndex"))
+    if axis is None or not axis.is_static or one.attributes.get("sliceStrides", 1) != 1:
+        return
+    place = len(shape) - 1 - axis.index if axis.index >= 0 else -axis.index - 1
+    if not 0 <= place < len(shape) or shape[place] < 1:
+        return
+    shape[place] = len(range(shape[place])[begin : end or None])
+    one.outputs[0]._shape = tuple(shape)
+
+
+def _guess_product(one: Primitive) -> None:
+    right, left = one.inputs
+    outputs = int(one.attributes["outputRank"])
+    if right._shape is None or len(right._shape) != outputs + 1:
+        return
+    if left._shape is None:
+        one.outputs[0]._shape = right._shape[1:]
+    elif right.is_parameter and right._shape[0] == -1 and len(left._shape) == 1 and left._shape[0] > 0:
+        right._shape = (left._shape[0], *right._shape[1:])
+        one.outputs[0]._shape = right._shape[1:]
 
 
 def _maker(primitives: Sequence[Primitive], leaves: Iterable[Variable]) -> Maker:
@@ -337,6 +366,9 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
     for one in ready:
         if one.inside is None and one.number not in (COMBINE, BLOCK):
             _adopt(maker, one)
+    for one in ready:
+        if one.delays:  # when it was looked at, what it delays may have been a guess
+            one.outputs[0]._shape = one.inputs[0]._shape
     for one in ready:
         if one.inside is not None:
             _infer_block(one)
