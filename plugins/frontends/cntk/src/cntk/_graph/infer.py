@@ -189,7 +189,7 @@ def check_types(one: Primitive) -> None:
 def _guess(one: Primitive) -> None:
     """Of some functions the shape is known from one side: of what meets element by element, and of products.
 
-    A product's parameter is inferred of such a guess, as in the original, also where a loop turns out to have more axes.
+    A product's parameter is inferred of such a guess, as in the original, even if the loop turns out to have more axes.
     """
     if len(one.outputs) != 1:
         return
@@ -367,9 +367,6 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
         if one.inside is None and one.number not in (COMBINE, BLOCK):
             _adopt(maker, one)
     for one in ready:
-        if one.delays:  # when it was looked at, what it delays may have been a guess
-            one.outputs[0]._shape = one.inputs[0]._shape
-    for one in ready:
         if one.inside is not None:
             _infer_block(one)
     for _ in ready:  # blocks in blocks
@@ -377,6 +374,9 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
             if one.inside is not None:
                 _infer_block(one)
         break
+    for one in ready:
+        if one.delays:  # when it was looked at, what it delays may have been a guess
+            one.outputs[0]._shape = one.inputs[0]._shape
 
 
 __all__ = ["check_types", "infer_all", "make_outputs"]
