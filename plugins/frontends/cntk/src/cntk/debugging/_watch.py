@@ -11,7 +11,7 @@ import numpy as np
 
 from cntk._graph import run
 from cntk._graph.errors import GraphError
-from cntk._graph.primitive import COMBINE, NUMBERS, RANDOM, USER, Primitive, postorder, preorder
+from cntk._graph.primitive import COMBINE, DROPOUT, NUMBERS, RANDOM, USER, Primitive, postorder, preorder
 
 _ASSIGN = NUMBERS["Assign"]
 _SIZES, _SUMS, _VALUES = 1, 1000, 1_000_000
@@ -120,7 +120,7 @@ def _functions(variables: Iterable[Any]) -> list[Primitive]:
 
 
 def _may_be_repeated(functions: list[Primitive]) -> bool:
-    return not any(one.number in (USER, RANDOM, _ASSIGN) for one in postorder(functions))
+    return not any(one.number in (USER, RANDOM, DROPOUT, _ASSIGN) for one in postorder(functions))
 
 
 def _values(variables: list[Any], given: Mapping[Any, Any]) -> dict[Any, list[Any]]:
