@@ -11,7 +11,7 @@ from cntk._graph.errors import told
 from cntk._graph.leaves import node_of
 from cntk._graph.lower import lower
 from cntk._graph.pieces import minibatch_of
-from cntk._graph.run import model_of
+from cntk._graph.run import generation, model_of
 from cntk.learners import Learner, UserLearner
 from cntk.train._criterion import summed
 from cntk.train._fused import Fused, fused, is_one_hot
@@ -199,13 +199,14 @@ class _Made:
             padded=False,
         )
         store = self.trainer.model.store
+        self._generation = generation()
         self._collects = [(node, node.collect) for node in self.parameters.values()]
         for number, learner in enumerate(learners):
             learner.move_into(store, self.parameters, f"{number}." if len(learners) > 1 else "")
 
     def is_current(self) -> bool:
-        """Whether the parameters are still where this trainer has them."""
-        return all(node.collect is collect for node, collect in self._collects)
+        """Whether the parameters are still where this trainer has them, and nobody wants it compiled again."""
+        return self._generation == generation() and all(node.collect is collect for node, collect in self._collects)
 
     def leave(self, learners: Sequence[Learner]) -> None:
         """Give the learners their arrays back."""

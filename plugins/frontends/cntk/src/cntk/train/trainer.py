@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cntk._graph.run import onlooker
 from cntk._inherited import inherit
+from cntk.internal import sanitize_var_map
 from cntk.learners import Learner
 from cntk.train._criterion import Sums, loss_and_metric
 from cntk.train._engine import Engine
@@ -129,6 +131,10 @@ class Trainer:
         if not data and not self._engine.is_distributed:
             self._last = None
             return False
+        look = onlooker()
+        if look is not None and data:
+            learned = [parameter for learner in self._learners for parameter in learner.parameters]
+            look.ahead(self._loss.output, sanitize_var_map(self._arguments(), dict(given)), learned)
         self._last = result = self._engine.learn(data, sweep_end=ends)
         if result.samples:
             self._training.samples += result.samples
@@ -216,7 +222,7 @@ class Trainer:
 
     def print_node_timing(self) -> None:
         """Say where times of nodes are found."""
-        print("Times of nodes: `cntk explain --time` shows them for a recipe or a saved model.")
+        print("Times of nodes: cntk.debugging.start_profiler() and stop_profiler() write them into files.")
 
     # -- files --------------------------------------------------------------------------------------------
 
