@@ -52,7 +52,7 @@ class Flow:
             if not learned:
                 message = f"the criterion '{criterion.name}' depends on no learned parameter"
                 raise NetworkError(message, where=criterion.where)
-            return cls(frozenset([criterion]), frozenset(), consumers)
+            return cls(frozenset(), frozenset(), consumers)
         return cls(frozenset([criterion]), frozenset(_downward([criterion], needing)), consumers)
 
     @classmethod
