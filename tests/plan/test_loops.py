@@ -399,6 +399,20 @@ def test_a_shared_matrix_is_summed():
     assert [(target.accumulate, target.last) for target in weights] == [(False, False), (True, True)]
 
 
+def test_a_criterion_that_the_loop_looks_at_is_fed_back():
+    assert not elman().plan().fed_back
+    make = Maker()
+    make.parameter("W", 4, 3)
+    make.parameter("V", 3, 1)
+    make.delay("past", 1)
+    make("Wx", "Times", "W", "x")
+    make("wide", "Plus", "Wx", "past")
+    make("cost", "Times", "V", "wide")
+    make.close("past", "cost")
+    make.network.infer()
+    assert make_plan(make.network, [make.network["Wx"]], make.network["cost"]).fed_back
+
+
 def test_evaluation_has_no_gradients():
     plan = elman().plan(training=False)
     assert plan.gradients == ()

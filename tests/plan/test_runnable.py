@@ -61,9 +61,7 @@ def test_what_is_needed_through_others_counts():
     root = network.add(Node("root", core_op("Pass"), [passed]))
     with pytest.raises(UnsupportedError) as error:
         check_runnable(network, [root])
-    assert str(error.value) == (
-        "recipe.ndl:10:3: the node 'n0' cannot run yet: the operation Future is not there yet"
-    )
+    assert str(error.value) == ("recipe.ndl:10:3: the node 'n0' cannot run yet: the operation Future is not there yet")
     passed.value = np.zeros(4)  # it is computed already
     check_runnable(network, [root])
 

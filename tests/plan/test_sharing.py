@@ -87,7 +87,7 @@ def test_not_a_gradient_that_a_step_changes():
 
 
 def test_not_a_value_that_is_laid_out_otherwise():
-    """One number for each frame is added to three: the sum does not lie over that number, nor over what has no frames."""
+    """One number for each frame is added to three: the sum lies neither over that number nor over a bias."""
     make = Maker()
     make.parameter("w", 4, 1)
     make.parameter("b", 3)

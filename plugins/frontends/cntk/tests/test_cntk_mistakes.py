@@ -232,9 +232,7 @@ def test_placeholders():
         },
         ValueError,
     )
-    check(
-        {"declared": (lambda: C.abs(one).declare_args(Tensor[2], Tensor[3]), "expected 1 inputs, got 2")}, TypeError
-    )
+    check({"declared": (lambda: C.abs(one).declare_args(Tensor[2], Tensor[3]), "expected 1 inputs, got 2")}, TypeError)
 
 
 def test_layers():
