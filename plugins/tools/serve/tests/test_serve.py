@@ -361,7 +361,7 @@ def test_the_command(tmp_path: Path) -> None:
         (["--timeout", "0"], "--timeout must be greater than 0, not 0"),
         (["--port", "65536"], "--port must be from 0 to 65535, not 65536"),
         (["--port", "-1"], "--port must be from 0 to 65535, not -1"),
-        (["--port", "65535", "--batch", "1"], "the model 'm.dnn' does not exist"),
+        (["--port", "65535", "--batch", "1"], "the model 'm.dnn' cannot be read: No such file or directory"),
     ],
 )
 def test_options_that_make_no_sense(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
