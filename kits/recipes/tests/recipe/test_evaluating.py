@@ -6,15 +6,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cntk_core.config import parse_text
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_kit_recipes.cli import main
 from cntk_kit_recipes.recipe.test import evaluation_nodes
-from cntk_kit_recipes.recipe.write import _nodes
+from cntk_kit_recipes.recipe.write import NodeValues, _nodes
 from cntk_testing.small_recipe import recipe
 
 __all__ = ["recipe"]
@@ -102,3 +105,15 @@ def test_networks_that_say_not_what_to_evaluate_or_to_write() -> None:
         NetworkError, match=r"^r\.cntk:1:\d+: Criterion nodes to evaluate must have dimension 1x1; 'x' is"
     ):
         evaluation_nodes(context, network, section("evalNodeNames=x"))
+
+
+def test_layouts_of_values_that_nothing_computes() -> None:
+    """Of an input that the reader gives; another input of the axis may be missing."""
+    network = Network()
+    for name in ("missing", "x"):
+        network.add(Input.make(name, (2,)))
+    layout = SequenceLayout.of_frames(3)
+    minibatch = Minibatch({"x": StreamData(np.zeros((3, 2)), layout)}, 3)
+    values = NodeValues(network, None)
+    for name in ("x", "missing"):
+        assert values.layout(network[name], minibatch) is layout
