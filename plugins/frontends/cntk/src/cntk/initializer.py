@@ -100,7 +100,9 @@ def first_value(value: Any) -> tuple[Initial | None, NDArray[Any] | None]:
     try:
         array = plain_array(value)
     except (TypeError, ValueError):
-        raise ValueError(f"a first value is a number, an array or an initializer, not {value!r}") from None
+        array = np.array(None)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"a first value is a number, an array or an initializer, not {value!r}")
     return None, array
 
 
