@@ -358,7 +358,7 @@ def test_arrays_of_another_form_than_before():
         value = value - 0.1 * given.T @ (2 * (given @ value - wanted))
         np.testing.assert_allclose(w.value, value, rtol=1e-5)
     for wrong in ({x: given}, {x: given[:, :1], y: wanted}, {x: given, y: wanted, w: given}):
-        with pytest.raises(ValueError, match="no data for|does not fit|no argument"):
+        with pytest.raises(ValueError, match=r"no data for|does not fit|no argument"):
             trainer.train_minibatch(wrong)
     assert trainer.train_minibatch({x: given, y: wanted}, is_sweep_end=True)
     assert trainer.parameter_learners[0].sweep_count == 1

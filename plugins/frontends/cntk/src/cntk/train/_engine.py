@@ -238,10 +238,9 @@ def _join(network: Network) -> None:
     Two programs that share a part of their parameters would take them from each other at each step otherwise, and be
     made again each time.
     """
-    stores = dict.fromkeys(_store_of(each) for each in network.parameters)
-    others = [
-        each for store in stores if store is not None and store.dtype == network.dtype for each in store.parameters
-    ]
+    found = dict.fromkeys(_store_of(each) for each in network.parameters)
+    stores = [store for store in found if store is not None and store.dtype == network.dtype]
+    others = [each for store in stores for each in store.parameters]
     there = [each for each in others if _store_of(each) in stores]  # some may have gone elsewhere since
     ParameterStore.of(dict.fromkeys([*network.parameters, *there]), network.dtype)
 
