@@ -105,9 +105,8 @@ class Stepper:
             self.update(counts.samples, counts.counted, place)
         else:
             (group,) = self.learners
-            self.program.train_step(
-                minibatch, self._scalars(group, place.rates[0], counts.samples, counts.counted, place)
-            )
+            scalars = self._scalars(group, place.rates[0], counts.samples, counts.counted, place)
+            self.program.train_step(minibatch, scalars)
             self.steps += 1
         return counts
 
