@@ -26,7 +26,7 @@ def address_of(array: Array) -> int:
 
 def _address_of_input(array: Array) -> int:
     """As :func:`address_of`, five times as fast, of an array in one piece that may be written to."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(array)) if array.size else address_of(array)
+    return ctypes.addressof(ctypes.c_char.from_buffer(array)) if array.size else address_of(array)  # type: ignore[arg-type]
 
 
 def _with_offset(change: Callable[[Array, int, int], None], offset: int, array: Array, address: int) -> None:
