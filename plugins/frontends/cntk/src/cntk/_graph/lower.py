@@ -16,6 +16,7 @@ from cntk._graph.leaves import node_of
 from cntk._graph.primitive import DROPOUT, RANDOM, RESHAPE, USER, Primitive, postorder
 from cntk._graph.records import composite_record, output_uid, variable_record
 from cntk._graph.reshapes import reshape_open
+from cntk.initializer import OwnSeed
 from cntk_core.api import Input, Node, Parameter, core_ops
 from cntk_core.api.builders import Free
 
@@ -51,7 +52,8 @@ class Maker(NetworkMaker):
         for node, function in self.later:
             node.inputs[0] = self.variable(function.inputs[0])
         for uid, primitive in self.users.items():
-            if primitive.number == DROPOUT and "rngSeed" in primitive.attributes and not _goes_round(self.made[uid][0]):
+            seed = primitive.attributes.get("rngSeed") if primitive.number == DROPOUT else None
+            if seed is not None and not isinstance(seed, OwnSeed) and not _goes_round(self.made[uid][0]):
                 drop_as_there(primitive, self.made[uid][0])
         self._free_loops()
 

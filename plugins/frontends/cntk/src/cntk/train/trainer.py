@@ -11,7 +11,7 @@ from cntk.internal import sanitize_var_map
 from cntk.learners import Learner
 from cntk.train._criterion import Sums, loss_and_metric
 from cntk.train._engine import Engine
-from cntk.train._feeds import arguments_of, feeds_of, sweep_ends
+from cntk.train._feeds import Known, arguments_of, feeds_of, sweep_ends
 
 
 class Trainer:
@@ -45,6 +45,7 @@ class Trainer:
         self._last: Any = None
         self._kept: Any = None
         self._known: set[Any] = set()
+        self._arrays = Known()
         self._training, self._test = Sums(), Sums()
         self._engine.check_parameters()
 
@@ -107,6 +108,8 @@ class Trainer:
         Raises:
             ValueError: data are missing or do not fit; a source says where sweeps end.
         """
+        if outputs is None and onlooker() is None and self._arrays.fits(arguments):
+            return self._learn_feeds(arguments, bool(is_sweep_end))
         given = self._given(arguments)
         ends = sweep_ends(given)
         if ends is not None and is_sweep_end is not None:
@@ -135,6 +138,10 @@ class Trainer:
         if look is not None and data:
             learned = [parameter for learner in self._learners for parameter in learner.parameters]
             look.ahead(self._loss.output, sanitize_var_map(self._arguments(), dict(given)), learned)
+        self._arrays.note(given, data)
+        return self._learn_feeds(data, ends)
+
+    def _learn_feeds(self, data: Mapping[Any, Any], ends: bool) -> bool:
         self._last = result = self._engine.learn(data, sweep_end=ends)
         if result.samples:
             self._training.samples += result.samples
