@@ -12,11 +12,13 @@ WORKLOAD ?= W1a
 THREADS ?= 1
 
 # <wheels:projects>
-PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) $(wildcard testing/*/pyproject.toml)
+PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) $(wildcard testing/*/pyproject.toml) $(wildcard meta/*/pyproject.toml)
 # </wheels:projects>
 
 BIN := .venv/bin
 STAMP := .venv/.up-to-date
+DEMO := .venv/.demo-up-to-date
+SETUP := pyproject.toml constraints.txt tools/setup.sh tools/wheels.py $(PROJECTS)
 PYTEST_ARGS ?=
 # One more than there are processors: some tests wait for processes that are to be killed.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n + 1)))
@@ -36,13 +38,18 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --di
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
-$(STAMP): pyproject.toml constraints.txt tools/setup.sh tools/wheels.py $(PROJECTS)
+$(STAMP): $(SETUP)
 	@UV='$(UV)' PYTHON='$(PYTHON)' tools/setup.sh
+	@touch $(DEMO) $@
+
+# What the demo needs is a fifth of what tests need. Where all is there, the demo needs no more.
+$(DEMO): $(SETUP)
+	@UV='$(UV)' PYTHON='$(PYTHON)' tools/setup.sh cntk-tool-demo
 	@touch $@
 
 setup: $(STAMP) ## make the environment .venv
 
-demo: $(STAMP) ## train a recipe on real handwritten digits
+demo: $(DEMO) ## train a recipe on real handwritten digits
 	$(BIN)/cntk demo
 
 test: $(STAMP) ## run all tests

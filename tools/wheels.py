@@ -1,10 +1,11 @@
-"""Write every list of the workspace's wheels: ``python tools/wheels.py [--check | --paths]``.
+"""Write every list of the workspace's wheels: ``python tools/wheels.py [--check | --paths | --needed-by WHEEL]``.
 
 A wheel is a folder that one of :data:`FAMILIES` finds. What the lists need to know stands in its ``pyproject.toml``:
 name, version, extras and entry points, and in the table ``[tool.cntk]``
 
 * ``offers``: what it offers, one line of Markdown for the table of wheels (needed);
-* ``all``: the extras to ask for where the core's extra ``all`` names it, for example ``"fast"`` or ``"a,b"``;
+* ``toolkit``: that ``cntk-toolkit`` brings it, and with which extras, for example ``"fast"``, ``"a,b"`` or ``""``;
+* ``all``: the extras to ask for where the extra ``all`` of ``cntk-toolkit`` names it;
 * ``in-all``: whether that extra names it (otherwise as its family says);
 * ``hint``: the extra that most people need with it, named where a message says how to install it;
 * ``released``: false for a wheel that cannot be installed from an index yet.
@@ -12,7 +13,7 @@ name, version, extras and entry points, and in the table ``[tool.cntk]``
 The lists stand between the comments ``<wheels:LIST>`` and ``</wheels:LIST>`` in :data:`FILES`; the rest of these files
 is written by hand. ``cntk_core/plugins/known.json`` is written whole. With ``--check`` nothing is written: exit status
 1 and a line for each file that is out of date. With ``--paths`` the folders of all wheels but the core's are printed,
-one a line.
+one a line; with ``--needed-by`` those of a wheel and of all that it needs, directly or not.
 
 It needs Python's standard library alone, so that it runs before an environment is made.
 """
@@ -33,7 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "make wheels"
 KNOWN = "cntk_core/plugins/known.json"
 MARKER = re.compile(r"^(?P<indent>\s*)(?:# |<!-- )<(?P<end>/?)wheels:(?P<name>[^>]*)>(?: -->)?\s*$")
-KEYS = {"offers": str, "all": str, "in-all": bool, "hint": str, "released": bool}
+KEYS = {"offers": str, "toolkit": str, "all": str, "in-all": bool, "hint": str, "released": bool}
+REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[^]]*)\])?")
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,29 @@ class Family:
     Attributes:
         name: the folder at the root.
         folders: pattern of the wheels' folders.
-        in_all: whether the core's extra ``all`` names them.
+        in_all: whether the extra ``all`` of ``cntk-toolkit`` names them.
+        packages: how many packages each installs.
     """
 
     name: str
     folders: str
     in_all: bool
+    packages: int = 1
 
 
 FAMILIES = (
     Family("kits", "kits/*", in_all=False),  # plugins bring those that they need
     Family("plugins", "plugins/*/*", in_all=True),
     Family("testing", "testing/*", in_all=False),
+    Family("meta", "meta/*", in_all=False, packages=0),  # names to type, which bring others
 )
 
 FILES = {
     "Makefile": ("projects",),
     "README.md": ("table",),
     "docs/index.md": ("pages",),
-    "pyproject.toml": ("all", "members", "sources", "packages", "mypy", "tests"),
+    "meta/toolkit/pyproject.toml": ("toolkit", "all"),
+    "pyproject.toml": ("members", "sources", "packages", "mypy", "tests"),
 }
 """Files with lists, and the lists that must be there. A list may stand in a file more than once."""
 
@@ -77,7 +83,9 @@ class Wheel:
     Attributes:
         family: where it lies; None for the core, which is the root.
         folder: relative to the root, with slashes.
-        package: the package that it installs.
+        package: the package that it installs; empty where it only brings other wheels.
+        needs: what it asks for: names and their extras.
+        extras: what each of its extras asks for, in the same way.
         groups: what it offers to recipes: names of its entry points, as a recipe spells them, by their group.
         settings: its table ``[tool.cntk]``.
     """
@@ -87,18 +95,19 @@ class Wheel:
     name: str
     version: str
     package: str
+    needs: list[tuple[str, tuple[str, ...]]]
+    extras: dict[str, list[tuple[str, tuple[str, ...]]]]
     groups: dict[str, list[str]]
     settings: dict[str, Any]
 
     @property
     def in_all(self) -> bool:
-        """Whether the core's extra ``all`` names it."""
+        """Whether the extra ``all`` of ``cntk-toolkit`` names it."""
         return self.family is not None and bool(self.settings.get("in-all", self.family.in_all))
 
-    @property
-    def requirement(self) -> str:
-        """How the extra ``all`` asks for it: any patch of its minor version."""
-        extras = f"[{self.settings['all']}]" if "all" in self.settings else ""
+    def requirement(self, key: str) -> str:
+        """How ``cntk-toolkit`` asks for it: any patch of its minor version, with the extras of a key of its table."""
+        extras = f"[{self.settings[key]}]" if self.settings.get(key) else ""
         major, minor = (int(part) for part in self.version.split(".")[:2])
         return f"{self.name}{extras}>={major}.{minor},<{major}.{minor + 1}"
 
@@ -117,7 +126,7 @@ def find_wheels(root: Path) -> list[Wheel]:
     for family in FAMILIES:
         found += [_read(root, family, path) for path in sorted(root.glob(f"{family.folders}/pyproject.toml"))]
     _check_distinct("wheel", ((wheel.name, wheel) for wheel in found))
-    _check_distinct("package", ((wheel.package, wheel) for wheel in found))
+    _check_distinct("package", ((wheel.package, wheel) for wheel in found if wheel.package))
     for group in sorted({group for wheel in found for group in wheel.groups}):
         names = ((name.casefold(), wheel) for wheel in found for name in wheel.groups.get(group, ()))
         _check_distinct(f"name of {group}", names)
@@ -136,18 +145,30 @@ def _read(root: Path, family: Family | None, path: Path) -> Wheel:
     for key, value in (("name", project.get("name")), ("version", project.get("version"))):
         if not isinstance(value, str):
             raise WheelError(f"{where}: [project] says no {key}")
-    if len(packages) != 1:
-        raise WheelError(f"{where}: [tool.hatch.build.targets.wheel] must name one package, not {len(packages)}")
+    if len(packages) != (1 if family is None else family.packages):
+        wanted = "no package" if family and not family.packages else "one package"
+        raise WheelError(f"{where}: [tool.hatch.build.targets.wheel] must name {wanted}, not {len(packages)}")
     points = project.get("entry-points", {})
+    extras = project.get("optional-dependencies", {})
     return Wheel(
         family=family,
         folder=path.parent.relative_to(root).as_posix(),
         name=project["name"],
         version=project["version"],
-        package=packages[0],
+        package="".join(packages),
+        needs=[_asked_for(line) for line in project.get("dependencies", ())],
+        extras={extra: [_asked_for(line) for line in lines] for extra, lines in extras.items()},
         groups={group: list(names) for group, names in points.items() if group.startswith("cntk.")},
-        settings=_settings(where, _get(data, "tool", "cntk"), project.get("optional-dependencies", {})),
+        settings=_settings(where, _get(data, "tool", "cntk"), extras),
     )
+
+
+def _asked_for(requirement: str) -> tuple[str, tuple[str, ...]]:
+    """The name that a requirement asks for, and its extras."""
+    found = REQUIREMENT.match(requirement)
+    if found is None:
+        return "", ()
+    return found["name"], tuple(filter(None, map(str.strip, (found["extras"] or "").split(","))))
 
 
 def _get(data: Any, *keys: str) -> Any:
@@ -165,7 +186,7 @@ def _settings(where: str, settings: dict[str, Any], extras: Container[str]) -> d
     offers = settings.get("offers", "")
     if not offers or "\n" in offers or "|" in offers:
         raise WheelError(f"{where}: [tool.cntk] offers must say in one line, without |, what the wheel offers")
-    named = [*settings.get("all", "").split(","), settings.get("hint", "")]
+    named = [*settings.get("toolkit", "").split(","), *settings.get("all", "").split(","), settings.get("hint", "")]
     for extra in named:
         if extra and extra not in extras:
             raise WheelError(f"{where}: [tool.cntk] names the extra '{extra}', which the wheel does not have")
@@ -178,6 +199,35 @@ def _check_distinct(what: str, claims: Iterable[tuple[str, Wheel]]) -> None:
         if name in owners:
             raise WheelError(f"the {what} '{name}' is claimed by {owners[name].folder} and by {wheel.folder}")
         owners[name] = wheel
+
+
+def needed_by(wheels: Sequence[Wheel], name: str, extras: Iterable[str] = ()) -> list[Wheel]:
+    """A wheel of the workspace and those of the workspace that it needs, directly or not, in the order of all.
+
+    Args:
+        wheels: all of the workspace.
+        name: the wheel.
+        extras: those of its extras that are wanted, too.
+
+    Raises:
+        WheelError: there is no such wheel, or it has no such extra.
+    """
+    by_name = {wheel.name: wheel for wheel in wheels}
+    if name not in by_name:
+        raise WheelError(f"there is no wheel '{name}'")
+    seen: set[tuple[str, str]] = set()
+    left = [(name, ""), *((name, extra) for extra in extras)]
+    while left:
+        one = left.pop()
+        if one in seen or one[0] not in by_name:
+            continue
+        seen.add(one)
+        wheel, extra = by_name[one[0]], one[1]
+        if extra and extra not in wheel.extras:
+            raise WheelError(f"the wheel '{wheel.name}' has no extra '{extra}'")
+        for needed, its_extras in wheel.extras[extra] if extra else wheel.needs:
+            left += [(needed, ""), *((needed, each) for each in its_extras)]
+    return [wheel for wheel in wheels if (wheel.name, "") in seen]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -193,22 +243,33 @@ def _sources(wheels: Sequence[Wheel]) -> Iterator[str]:
 
 
 def _all(wheels: Sequence[Wheel]) -> Iterator[str]:
-    return (f'"{wheel.requirement}",' for wheel in wheels if wheel.in_all)
+    """Those that ``cntk-toolkit`` does not bring, or not with all extras that they have for ``all``."""
+    brought = [
+        wheel.name
+        for wheel in wheels
+        if "toolkit" in wheel.settings and wheel.settings.get("all", "") in ("", wheel.settings["toolkit"])
+    ]
+    return (f'"{wheel.requirement("all")}",' for wheel in wheels if wheel.in_all and wheel.name not in brought)
+
+
+def _toolkit(wheels: Sequence[Wheel]) -> Iterator[str]:
+    return (f'"{wheel.requirement("toolkit")}",' for wheel in wheels if "toolkit" in wheel.settings)
 
 
 def _packages(family: str | None = None) -> Callable[[Sequence[Wheel]], Iterator[str]]:
     def listed(wheels: Sequence[Wheel]) -> Iterator[str]:
-        return (f'"{w.package}",' for w in wheels if w.family is not None and family in (None, w.family.name))
+        mine = (w for w in wheels if w.family is not None and family in (None, w.family.name))
+        return (f'"{wheel.package}",' for wheel in mine if wheel.package)
 
     return listed
 
 
 def _mypy(wheels: Sequence[Wheel]) -> Iterator[str]:
-    return (f'"{family.folders}/src",' for family in _families(wheels))
+    return (f'"{family.folders}/src",' for family in _families(wheels) if family.packages)
 
 
 def _tests(wheels: Sequence[Wheel]) -> Iterator[str]:
-    return (f'"{family.name}",' for family in _families(wheels))
+    return (f'"{family.name}",' for family in _families(wheels) if family.packages)
 
 
 def _projects(wheels: Sequence[Wheel]) -> Iterator[str]:
@@ -252,6 +313,7 @@ LISTS: dict[str, Callable[[Sequence[Wheel]], Iterator[str]]] = {
     "sources": _sources,
     "table": _table,
     "tests": _tests,
+    "toolkit": _toolkit,
 }
 """Names of the lists between comments, and their lines."""
 
@@ -338,10 +400,13 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="write nothing; say what is out of date")
     what.add_argument("--paths", action="store_true", help="print the folders of all wheels but the core's")
+    what.add_argument("--needed-by", metavar="WHEEL", help="print the folders of a wheel and of those that it needs")
     options = parser.parse_args(arguments)
     try:
-        if options.paths:
-            print("\n".join(wheel.folder for wheel in find_wheels(root) if wheel.family is not None))
+        if options.paths or options.needed_by:
+            wheels = find_wheels(root)
+            named = needed_by(wheels, options.needed_by) if options.needed_by else wheels
+            print("\n".join(wheel.folder for wheel in named if wheel.family is not None))
             return 0
         stale = stale_files(root)
     except WheelError as error:
