@@ -45,7 +45,8 @@ else
         "$python" -m venv --clear "$venv" ||
             fail "$python cannot make environments (on Debian and Ubuntu: apt install python3-venv)"
     fi
-    install="$venv_python -m pip install --quiet --disable-pip-version-check --no-input"
+    # What is imported is compiled then: pip would compile all modules of all wheels, a quarter of the time and of the room.
+    install="$venv_python -m pip install --quiet --disable-pip-version-check --no-input --no-compile"
 fi
 
 if [ -n "$wheel" ]; then

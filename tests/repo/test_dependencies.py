@@ -55,12 +55,6 @@ NEVER_IMPORTED = {
     },
     # What an estimator asks for by name: learners, and an engine that is there everywhere.
     "cntk_fit": {"cntk-engine-cpu", "cntk-learner-adam", "cntk-learner-sgd"},
-    # With which the engines' kit compiles their loops.
-    "cntk_parallel_onebit": {"llvmlite"},
-    "cntk_reader_cntk_text": {"llvmlite"},
-    "cntk_reader_htk": {"llvmlite"},
-    "cntk_reader_language": {"llvmlite"},
-    "cntk_reader_uci": {"llvmlite"},
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
 }
 """Dependencies that a wheel has without importing them."""
