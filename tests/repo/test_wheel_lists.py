@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
+KNOWN = "cntk_core/plugins/known.json"
 ROOT_PROJECT = """\
 [project]
 name = "cntk-core"
 version = "0.3.1"
 
 [project.optional-dependencies]
-all = [
-    "cntk-core[plot]", # by hand
-    # <wheels:all>
-    # </wheels:all>
-]
+plot = ["matplotlib"]
+all = ["cntk-toolkit[all]"]
 
 [tool.cntk]
 offers = "the core"
@@ -88,6 +86,28 @@ CPU = project(
     'all = "fast"\nhint = "fast"\n',
 )
 KIT = project("cntk-kit-readers", "for authors of readers")
+TOOLKIT = """\
+[project]
+name = "cntk-toolkit"
+version = "0.3.2"
+dependencies = [
+    "cntk-core[plot]", # by hand
+    # <wheels:toolkit>
+    # </wheels:toolkit>
+]
+
+[project.optional-dependencies]
+all = [
+    # <wheels:all>
+    # </wheels:all>
+]
+
+[tool.cntk]
+offers = "one name"
+
+[tool.hatch.build.targets.wheel]
+bypass-selection = true
+"""
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +132,7 @@ def tree(tmp_path: Path) -> Path:
         "plugins/engines/xla/pyproject.toml": XLA,
         "plugins/engines/cpu/pyproject.toml": CPU,
         "kits/readers/pyproject.toml": KIT,
+        "meta/toolkit/pyproject.toml": TOOLKIT,
         "plugins/engines/no_wheel/README.md": "",
         "cntk_core/plugins/known.py": "",
     }
@@ -140,10 +161,10 @@ def test_check_names_the_files_and_the_command(
     tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert tool.main(["--check"], tree) == 1
-    stale = ["Makefile", "README.md", "docs/index.md", "pyproject.toml", "cntk_core/plugins/known.json"]
+    stale = ["Makefile", "README.md", "docs/index.md", "meta/toolkit/pyproject.toml", "pyproject.toml", KNOWN]
     lines = [f"{file}: the lists of wheels are out of date; write them anew: make wheels" for file in stale]
     assert capsys.readouterr().err.splitlines() == lines
-    assert not (tree / "cntk_core/plugins/known.json").exists()
+    assert not (tree / KNOWN).exists()
 
 
 def test_what_is_written_is_up_to_date(tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,14 +182,8 @@ def test_lists_of_the_root_project(tool: ModuleType, tree: Path) -> None:
     text = (tree / "pyproject.toml").read_text()
     data: dict[str, Any] = tomllib.loads(text)
     plugins = ["cntk_engine_cpu", "cntk_engine_xla"]
-    assert data["project"]["optional-dependencies"]["all"] == [
-        "cntk-core[plot]",
-        "cntk-engine-cpu[fast]>=0.3,<0.4",
-        "cntk-engine-xla>=0.3,<0.4",
-    ]
-    assert '"cntk-core[plot]", # by hand\n' in text
-    assert data["tool"]["uv"]["workspace"]["members"] == ["kits/*", "plugins/*/*"]
-    names = ["cntk-core", "cntk-kit-readers", "cntk-engine-cpu", "cntk-engine-xla"]
+    assert data["tool"]["uv"]["workspace"]["members"] == ["kits/*", "plugins/*/*", "meta/*"]
+    names = ["cntk-core", "cntk-kit-readers", "cntk-engine-cpu", "cntk-engine-xla", "cntk-toolkit"]
     assert list(data["tool"]["uv"]["sources"]) == names
     assert data["tool"]["mypy"]["files"] == ["kits/*/src", "plugins/*/*/src"]
     assert data["tool"]["pytest"]["ini_options"]["testpaths"] == ["kits", "plugins"]
@@ -185,6 +200,7 @@ def test_lists_of_the_other_files(tool: ModuleType, tree: Path) -> None:
         "| [`cntk-kit-readers`](kits/readers/README.md) | for authors of readers |\n"
         "| [`cntk-engine-cpu`](plugins/engines/cpu/README.md) | engine `cpu` |\n"
         "| [`cntk-engine-xla`](plugins/engines/xla/README.md) | engine `xla` |\n"
+        "| [`cntk-toolkit`](meta/toolkit/README.md) | one name |\n"
         "<!-- </wheels:table> -->\n\nEnd.\n"
     )
     assert (tree / "docs/index.md").read_text().splitlines()[1:-1] == [
@@ -192,9 +208,11 @@ def test_lists_of_the_other_files(tool: ModuleType, tree: Path) -> None:
         "| --- | --- |",
         "| kits | [readers](../kits/readers/README.md) |",
         "| engines | [cpu](../plugins/engines/cpu/README.md), [xla](../plugins/engines/xla/README.md) |",
+        "| meta | [toolkit](../meta/toolkit/README.md) |",
     ]
     assert (tree / "Makefile").read_text().splitlines()[1] == (
-        "PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml)"
+        "PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) "
+        "$(wildcard meta/*/pyproject.toml)"
     )
     assert json.loads((tree / "cntk_core/plugins/known.json").read_text()) == [
         {"name": "cntk-engine-cpu", "extra": "fast", "released": True, "offers": {"cntk.engines": ["cpu", "CPU2"]}},
@@ -204,17 +222,71 @@ def test_lists_of_the_other_files(tool: ModuleType, tree: Path) -> None:
 
 def test_paths(tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tool.main(["--paths"], tree) == 0
-    assert capsys.readouterr().out == "kits/readers\nplugins/engines/cpu\nplugins/engines/xla\n"
+    assert capsys.readouterr().out == "kits/readers\nplugins/engines/cpu\nplugins/engines/xla\nmeta/toolkit\n"
+
+
+def needs(text: str, *requirements: str) -> str:
+    return text.replace('version = "0.3.0"\n', f'version = "0.3.0"\ndependencies = {json.dumps(requirements)}\n')
+
+
+def test_what_a_wheel_needs(tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Directly or not, with the extras that are asked for, and without what is not of the workspace."""
+    with_extra = CPU.replace('fast = ["numba"]', 'fast = ["cntk-engine-xla>=0.3", "numba"]')
+    write(tree, {"plugins/engines/cpu/pyproject.toml": needs(with_extra, "cntk-core>=0.3", "numpy")})
+    write(tree, {"kits/readers/pyproject.toml": needs(KIT, "cntk-engine-cpu [fast] >=0.3", "cntk-kit-readers")})
+    for wheel, folders in {
+        "cntk-engine-cpu": "plugins/engines/cpu\n",
+        "cntk-kit-readers": "kits/readers\nplugins/engines/cpu\n",
+        "cntk-core": "\n",
+    }.items():
+        assert tool.main(["--needed-by", wheel], tree) == 0
+        assert capsys.readouterr().out == folders
+    write(tree, {"kits/readers/pyproject.toml": needs(KIT, "cntk-engine-cpu[fast]>=0.3")})
+    wheels = tool.find_wheels(tree)
+    found = [wheel.name for wheel in tool.needed_by(wheels, "cntk-kit-readers")]
+    assert found == ["cntk-core", "cntk-kit-readers", "cntk-engine-cpu", "cntk-engine-xla"]
+    assert tool.needed_by(wheels, "cntk-engine-cpu", ["fast"])[-1].name == "cntk-engine-xla"
+    for wheel, extras, said in (
+        ("cntk-engine-gpu", [], "there is no wheel 'cntk-engine-gpu'"),
+        ("cntk-engine-cpu", ["slow"], "the wheel 'cntk-engine-cpu' has no extra 'slow'"),
+    ):
+        with pytest.raises(tool.WheelError) as caught:
+            tool.needed_by(wheels, wheel, extras)
+        assert str(caught.value) == said
+
+
+def toolkit(tree: Path) -> tuple[list[str], list[str]]:
+    """What it asks for by its list, and what its extra ``all`` does."""
+    project = tomllib.loads((tree / "meta/toolkit/pyproject.toml").read_text())["project"]
+    assert project["dependencies"][0] == "cntk-core[plot]"
+    return project["dependencies"][1:], project["optional-dependencies"]["all"]
 
 
 def test_what_a_wheel_says_of_itself_changes_the_lists(tool: ModuleType, tree: Path) -> None:
+    tool.main([], tree)
+    assert toolkit(tree) == ([], ["cntk-engine-cpu[fast]>=0.3,<0.4", "cntk-engine-xla>=0.3,<0.4"])
+    assert '"cntk-core[plot]", # by hand\n' in (tree / "meta/toolkit/pyproject.toml").read_text()
     write(tree, {"kits/readers/pyproject.toml": KIT.replace('authors of readers"', 'all"\nin-all = true\n')})
     write(tree, {"plugins/engines/xla/pyproject.toml": XLA.replace('`"', '`"\nin-all = false\nreleased = false\n')})
     tool.main([], tree)
-    listed = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["optional-dependencies"]["all"]
-    assert listed[1:] == ["cntk-kit-readers>=0.3,<0.4", "cntk-engine-cpu[fast]>=0.3,<0.4"]
+    assert toolkit(tree) == ([], ["cntk-kit-readers>=0.3,<0.4", "cntk-engine-cpu[fast]>=0.3,<0.4"])
     assert "| engine `xla` (not released yet) |" in (tree / "README.md").read_text()
     assert [row["released"] for row in json.loads((tree / tool.KNOWN).read_text())] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("brought", "base", "rest"),
+    [
+        ("fast", ["cntk-engine-cpu[fast]>=0.3,<0.4"], []),
+        ("", ["cntk-engine-cpu>=0.3,<0.4"], ["cntk-engine-cpu[fast]>=0.3,<0.4"]),
+    ],
+)
+def test_all_names_what_the_toolkit_does_not_bring(
+    tool: ModuleType, tree: Path, brought: str, base: list[str], rest: list[str]
+) -> None:
+    write(tree, {"plugins/engines/cpu/pyproject.toml": CPU.replace("hint =", f'toolkit = "{brought}"\nhint =')})
+    tool.main([], tree)
+    assert toolkit(tree) == (base, [*rest, "cntk-engine-xla>=0.3,<0.4"])
 
 
 XLA_FILE = "plugins/engines/xla/pyproject.toml"
@@ -235,11 +307,16 @@ XLA_FILE = "plugins/engines/xla/pyproject.toml"
             'packages = ["a", "src/',
             "[tool.hatch.build.targets.wheel] must name one package, not 2",
         ),
-        ('offers = "', 'offer = "', f"{XLA_FILE}: [tool.cntk] has no key 'offer'; there are offers, all, in-all"),
+        (
+            'offers = "',
+            'offer = "',
+            f"{XLA_FILE}: [tool.cntk] has no key 'offer'; there are offers, toolkit, all, in-all",
+        ),
         ('offers = "engine `xla`"', "", "[tool.cntk] offers must say in one line, without |, what the wheel offers"),
         ('offers = "', 'offers = "a | b ', "[tool.cntk] offers must say in one line, without |, what the wheel offers"),
         ('offers = "', 'in-all = 1\noffers = "', f"{XLA_FILE}: [tool.cntk] in-all must be a bool"),
         ('offers = "', 'all = "x"\noffers = "', "[tool.cntk] names the extra 'x', which the wheel does not have"),
+        ('offers = "', 'toolkit = "z"\noffers = "', "[tool.cntk] names the extra 'z', which the wheel does not have"),
         ('offers = "', 'hint = "y"\noffers = "', "[tool.cntk] names the extra 'y', which the wheel does not have"),
         (
             "cntk-engine-xla",
@@ -281,6 +358,15 @@ def test_comments_that_are_not_as_they_have_to_be(
 ) -> None:
     write(tree, {"README.md": readme})
     assert refused(tool, tree, capsys) == said
+
+
+def test_a_wheel_that_brings_others_installs_no_package(
+    tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = "meta/toolkit/pyproject.toml"
+    write(tree, {file: TOOLKIT.replace("bypass-selection = true", 'packages = ["src/a"]')})
+    said = refused(tool, tree, capsys)
+    assert said == f"{file}: [tool.hatch.build.targets.wheel] must name no package, not 1"
 
 
 def test_an_unknown_list(tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
