@@ -7,13 +7,16 @@ name, version, extras and entry points, and in the table ``[tool.cntk]``
 * ``toolkit``: that ``cntk-toolkit`` brings it, and with which extras, for example ``"fast"``, ``"a,b"`` or ``""``;
 * ``all``: the extras to ask for where the extra ``all`` of ``cntk-toolkit`` names it;
 * ``in-all``: whether that extra names it (otherwise as its family says);
+* ``keywords``, ``classifiers``: its own, beside those that all wheels have (``tools/wheel_metadata.py``);
+* ``home``: the address of the project; the root's alone;
 * ``hint``: the extra that most people need with it, named where a message says how to install it;
 * ``released``: false for a wheel that cannot be installed from an index yet.
 
 The lists stand between the comments ``<wheels:LIST>`` and ``</wheels:LIST>`` in :data:`FILES`; the rest of these files
-is written by hand. ``cntk_core/plugins/known.json`` is written whole. With ``--check`` nothing is written: exit status
-1 and a line for each file that is out of date. With ``--paths`` the folders of all wheels but the core's are printed,
-one a line; with ``--needed-by`` those of a wheel and of all that it needs, directly or not.
+is written by hand. ``cntk_core/plugins/known.json`` and the licence of each wheel are written whole. With ``--check``
+nothing is written: exit status 1 and a line for each file that is out of date. With ``--paths`` the folders of all
+wheels but the core's are printed, one a line; with ``--needed-by`` those of a wheel and of all that it needs, directly
+or not.
 
 It needs Python's standard library alone, so that it runs before an environment is made.
 """
@@ -24,43 +27,18 @@ import argparse
 import json
 import re
 import sys
-import tomllib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from wheel_metadata import ABOUT, about, with_place
+from wheel_projects import FAMILIES, Family, Wheel, WheelError, find_wheels, needed_by
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "make wheels"
 KNOWN = "cntk_core/plugins/known.json"
+LICENCE = "LICENSE"
 MARKER = re.compile(r"^(?P<indent>\s*)(?:# |<!-- )<(?P<end>/?)wheels:(?P<name>[^>]*)>(?: -->)?\s*$")
-KEYS = {"offers": str, "toolkit": str, "all": str, "in-all": bool, "hint": str, "released": bool}
-REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[^]]*)\])?")
 
-
-@dataclass(frozen=True)
-class Family:
-    """Wheels that lie beside each other.
-
-    Attributes:
-        name: the folder at the root.
-        folders: pattern of the wheels' folders.
-        in_all: whether the extra ``all`` of ``cntk-toolkit`` names them.
-        packages: how many packages each installs.
-    """
-
-    name: str
-    folders: str
-    in_all: bool
-    packages: int = 1
-
-
-FAMILIES = (
-    Family("kits", "kits/*", in_all=False),  # plugins bring those that they need
-    Family("plugins", "plugins/*/*", in_all=True),
-    Family("testing", "testing/*", in_all=False),
-    Family("meta", "meta/*", in_all=False, packages=0),  # names to type, which bring others
-)
 
 FILES = {
     "Makefile": ("projects",),
@@ -70,168 +48,6 @@ FILES = {
     "pyproject.toml": ("members", "sources", "packages", "mypy", "tests"),
 }
 """Files with lists, and the lists that must be there. A list may stand in a file more than once."""
-
-
-class WheelError(Exception):
-    """Something that only a person can mend: says which file, and what is wrong with it."""
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """What the lists say about a wheel.
-
-    Attributes:
-        family: where it lies; None for the core, which is the root.
-        folder: relative to the root, with slashes.
-        package: the package that it installs; empty where it only brings other wheels.
-        needs: what it asks for: names and their extras.
-        extras: what each of its extras asks for, in the same way.
-        groups: what it offers to recipes: names of its entry points, as a recipe spells them, by their group.
-        settings: its table ``[tool.cntk]``.
-    """
-
-    family: Family | None
-    folder: str
-    name: str
-    version: str
-    package: str
-    needs: list[tuple[str, tuple[str, ...]]]
-    extras: dict[str, list[tuple[str, tuple[str, ...]]]]
-    groups: dict[str, list[str]]
-    settings: dict[str, Any]
-
-    @property
-    def in_all(self) -> bool:
-        """Whether the extra ``all`` of ``cntk-toolkit`` names it."""
-        return self.family is not None and bool(self.settings.get("in-all", self.family.in_all))
-
-    def requirement(self, key: str) -> str:
-        """How ``cntk-toolkit`` asks for it: any patch of its minor version, with the extras of a key of its table."""
-        extras = f"[{self.settings[key]}]" if self.settings.get(key) else ""
-        major, minor = (int(part) for part in self.version.split(".")[:2])
-        return f"{self.name}{extras}>={major}.{minor},<{major}.{minor + 1}"
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Finding the wheels
-
-
-def find_wheels(root: Path) -> list[Wheel]:
-    """The core, then all other wheels by the paths of their folders.
-
-    Raises:
-        WheelError: a project file is missing what the lists need, or two wheels claim one name.
-    """
-    found = [_read(root, None, root / "pyproject.toml")]
-    for family in FAMILIES:
-        found += [_read(root, family, path) for path in sorted(root.glob(f"{family.folders}/pyproject.toml"))]
-    _check_distinct("wheel", ((wheel.name, wheel) for wheel in found))
-    _check_distinct("package", ((wheel.package, wheel) for wheel in found if wheel.package))
-    for group in sorted({group for wheel in found for group in wheel.groups}):
-        names = ((name.casefold(), wheel) for wheel in found for name in wheel.groups.get(group, ()))
-        _check_distinct(f"name of {group}", names)
-    return found
-
-
-def _read(root: Path, family: Family | None, path: Path) -> Wheel:
-    where = path.relative_to(root).as_posix()
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as reason:
-        raise WheelError(f"{where}: cannot be read: {reason}") from None
-    project = data.get("project", {})
-    named = _get(data, "tool", "hatch", "build", "targets", "wheel", "packages") or []
-    packages = [name for each in named if not (name := each.rpartition("/")[2]).startswith("_")]  # those are aliases
-    for key, value in (("name", project.get("name")), ("version", project.get("version"))):
-        if not isinstance(value, str):
-            raise WheelError(f"{where}: [project] says no {key}")
-    if len(packages) != (1 if family is None else family.packages):
-        wanted = "no package" if family and not family.packages else "one package"
-        raise WheelError(f"{where}: [tool.hatch.build.targets.wheel] must name {wanted}, not {len(packages)}")
-    points = project.get("entry-points", {})
-    extras = project.get("optional-dependencies", {})
-    return Wheel(
-        family=family,
-        folder=path.parent.relative_to(root).as_posix(),
-        name=project["name"],
-        version=project["version"],
-        package="".join(packages),
-        needs=[_asked_for(line) for line in project.get("dependencies", ())],
-        extras={extra: [_asked_for(line) for line in lines] for extra, lines in extras.items()},
-        groups={group: list(names) for group, names in points.items() if group.startswith("cntk.")},
-        settings=_settings(where, _get(data, "tool", "cntk"), extras),
-    )
-
-
-def _asked_for(requirement: str) -> tuple[str, tuple[str, ...]]:
-    """The name that a requirement asks for, and its extras."""
-    found = REQUIREMENT.match(requirement)
-    if found is None:
-        return "", ()
-    return found["name"], tuple(filter(None, map(str.strip, (found["extras"] or "").split(","))))
-
-
-def _get(data: Any, *keys: str) -> Any:
-    for key in keys:
-        data = data.get(key, {}) if isinstance(data, dict) else {}
-    return data
-
-
-def _settings(where: str, settings: dict[str, Any], extras: Container[str]) -> dict[str, Any]:
-    for key, value in settings.items():
-        if key not in KEYS:
-            raise WheelError(f"{where}: [tool.cntk] has no key '{key}'; there are {', '.join(KEYS)}")
-        if not isinstance(value, KEYS[key]):
-            raise WheelError(f"{where}: [tool.cntk] {key} must be a {KEYS[key].__name__}")
-    offers = settings.get("offers", "")
-    if not offers or "\n" in offers or "|" in offers:
-        raise WheelError(f"{where}: [tool.cntk] offers must say in one line, without |, what the wheel offers")
-    named = [*settings.get("toolkit", "").split(","), *settings.get("all", "").split(","), settings.get("hint", "")]
-    for extra in named:
-        if extra and extra not in extras:
-            raise WheelError(f"{where}: [tool.cntk] names the extra '{extra}', which the wheel does not have")
-    return settings
-
-
-def _check_distinct(what: str, claims: Iterable[tuple[str, Wheel]]) -> None:
-    owners: dict[str, Wheel] = {}
-    for name, wheel in claims:
-        if name in owners:
-            raise WheelError(f"the {what} '{name}' is claimed by {owners[name].folder} and by {wheel.folder}")
-        owners[name] = wheel
-
-
-def needed_by(wheels: Sequence[Wheel], name: str, extras: Iterable[str] = ()) -> list[Wheel]:
-    """A wheel of the workspace and those of the workspace that it needs, directly or not, in the order of all.
-
-    Args:
-        wheels: all of the workspace.
-        name: the wheel.
-        extras: those of its extras that are wanted, too.
-
-    Raises:
-        WheelError: there is no such wheel, or it has no such extra.
-    """
-    by_name = {wheel.name: wheel for wheel in wheels}
-    if name not in by_name:
-        raise WheelError(f"there is no wheel '{name}'")
-    seen: set[tuple[str, str]] = set()
-    left = [(name, ""), *((name, extra) for extra in extras)]
-    while left:
-        one = left.pop()
-        if one in seen or one[0] not in by_name:
-            continue
-        seen.add(one)
-        wheel, extra = by_name[one[0]], one[1]
-        if extra and extra not in wheel.extras:
-            raise WheelError(f"the wheel '{wheel.name}' has no extra '{extra}'")
-        for needed, its_extras in wheel.extras[extra] if extra else wheel.needs:
-            left += [(needed, ""), *((needed, each) for each in its_extras)]
-    return [wheel for wheel in wheels if (wheel.name, "") in seen]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The lists
 
 
 def _members(wheels: Sequence[Wheel]) -> Iterator[str]:
@@ -356,21 +172,31 @@ def fill(text: str, file: str, wheels: Sequence[Wheel]) -> str:
         elif mark["end"]:
             if begun is None or begun[0] != mark["name"]:
                 raise WheelError(f"{file}:{number}: </wheels:{mark['name']}> closes no list")
-            lines += [mark["indent"] + row for row in LISTS[mark["name"]](wheels)] + [line]
+            lines += [mark["indent"] + row for row in _rows(mark["name"], file, wheels)] + [line]
             begun = None
         else:
             if begun is not None:
                 raise WheelError(f"{file}:{begun[1]}: <wheels:{begun[0]}> is not closed before line {number}")
-            if mark["name"] not in LISTS:
+            if mark["name"] not in (*LISTS, ABOUT):
                 raise WheelError(f"{file}:{number}: there is no list '{mark['name']}'; there are {', '.join(LISTS)}")
             begun = (mark["name"], number)
             seen.add(begun[0])
             lines.append(line)
     if begun is not None:
         raise WheelError(f"{file}:{begun[1]}: <wheels:{begun[0]}> is not closed")
-    if missing := [name for name in FILES.get(file, ()) if name not in seen]:
+    needed = [*FILES.get(file, ()), *(ABOUT for wheel in wheels if wheel.project == file)]
+    if missing := [name for name in needed if name not in seen]:
         raise WheelError(f"{file}: the comments <wheels:{missing[0]}> and </wheels:{missing[0]}> are missing")
     return "\n".join(lines) + "\n"
+
+
+def _rows(name: str, file: str, wheels: Sequence[Wheel]) -> Iterator[str]:
+    """The lines of a list in a file."""
+    if name != ABOUT:
+        return LISTS[name](wheels)
+    core, *_ = wheels
+    (own,) = (wheel for wheel in wheels if wheel.project == file)
+    return about(core.settings["home"], own.settings.get("keywords", ()), own.settings.get("classifiers", ()))
 
 
 def stale_files(root: Path) -> dict[str, str]:
@@ -381,16 +207,19 @@ def stale_files(root: Path) -> dict[str, str]:
     """
     wheels = find_wheels(root)
     stale: dict[str, str] = {}
-    for file in FILES:
+    projects = [wheel.project for wheel in wheels]
+    for file in dict.fromkeys([*FILES, *projects]):
         try:
             text = (root / file).read_text(encoding="utf-8")
         except OSError as reason:
             raise WheelError(f"{file}: cannot be read: {reason.strerror}") from None
-        if (filled := fill(text, file, wheels)) != text:
+        if (filled := fill(with_place(text) if file in projects else text, file, wheels)) != text:
             stale[file] = filled
-    known = root / KNOWN
-    if not known.is_file() or known.read_text(encoding="utf-8") != known_names(wheels):
-        stale[KNOWN] = known_names(wheels)
+    licence = (root / LICENCE).read_text(encoding="utf-8") if (root / LICENCE).is_file() else ""
+    written = {KNOWN: known_names(wheels), **{f"{wheel.folder}/{LICENCE}": licence for wheel in wheels if wheel.family}}
+    for file, text in written.items():
+        if not (root / file).is_file() or (root / file).read_text(encoding="utf-8") != text:
+            stale[file] = text
     return stale
 
 

@@ -16,13 +16,18 @@ ROOT_PROJECT = """\
 [project]
 name = "cntk-core"
 version = "0.3.1"
+requires-python = ">=3.11"
+classifiers = ["Old :: One"]
 
 [project.optional-dependencies]
 plot = ["matplotlib"]
 all = ["cntk-toolkit[all]"]
 
 [tool.cntk]
+home = "https://example.org/toolkit"
 offers = "the core"
+keywords = ["core"]
+classifiers = ["Environment :: Console"]
 
 [tool.uv.workspace]
 members = [
@@ -68,6 +73,7 @@ def project(name: str, offers: str, entry_points: str = "", rest: str = "") -> s
 [project]
 name = "{name}"
 version = "0.3.0"
+requires-python = ">=3.11"
 {entry_points}
 [tool.cntk]
 offers = "{offers}"
@@ -90,6 +96,7 @@ TOOLKIT = """\
 [project]
 name = "cntk-toolkit"
 version = "0.3.2"
+requires-python = ">=3.11"
 dependencies = [
     "cntk-core[plot]", # by hand
     # <wheels:toolkit>
@@ -127,6 +134,7 @@ def tree(tmp_path: Path) -> Path:
     files = {
         "pyproject.toml": ROOT_PROJECT,
         "Makefile": "# <wheels:projects>\n# </wheels:projects>\nall:\n\ttrue\n",
+        "LICENSE": "As you like.\n",
         "README.md": "Wheels:\n\n<!-- <wheels:table> -->\nold\n<!-- </wheels:table> -->\n\nEnd.\n",
         "docs/index.md": "<!-- <wheels:pages> -->\n<!-- </wheels:pages> -->\n",
         "plugins/engines/xla/pyproject.toml": XLA,
@@ -161,7 +169,10 @@ def test_check_names_the_files_and_the_command(
     tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert tool.main(["--check"], tree) == 1
-    stale = ["Makefile", "README.md", "docs/index.md", "meta/toolkit/pyproject.toml", "pyproject.toml", KNOWN]
+    wheels = ["kits/readers", "plugins/engines/cpu", "plugins/engines/xla", "meta/toolkit"]
+    stale = ["Makefile", "README.md", "docs/index.md", "meta/toolkit/pyproject.toml", "pyproject.toml"]
+    stale += [f"{folder}/pyproject.toml" for folder in wheels[:-1]]
+    stale += [KNOWN, *(f"{folder}/LICENSE" for folder in wheels)]
     lines = [f"{file}: the lists of wheels are out of date; write them anew: make wheels" for file in stale]
     assert capsys.readouterr().err.splitlines() == lines
     assert not (tree / KNOWN).exists()
@@ -289,6 +300,43 @@ def test_all_names_what_the_toolkit_does_not_bring(
     assert toolkit(tree) == (base, [*rest, "cntk-engine-xla>=0.3,<0.4"])
 
 
+def test_what_all_wheels_say_alike(tool: ModuleType, tree: Path) -> None:
+    tool.main([], tree)
+    core, xla, toolkit = (
+        tomllib.loads((tree / folder / "pyproject.toml").read_text())["project"]
+        for folder in (".", "plugins/engines/xla", "meta/toolkit")
+    )
+    home = "https://example.org/toolkit"
+    for project in (core, xla, toolkit):
+        assert project["license-files"] == ["LICENSE"]
+        assert project["urls"] == {
+            "Homepage": home,
+            "Documentation": f"{home}/blob/main/docs/index.md",
+            "Source": home,
+            "Issues": f"{home}/issues",
+            "Changelog": f"{home}/blob/main/CHANGELOG.md",
+        }
+        assert "Typing :: Typed" in project["classifiers"]
+        assert project["classifiers"] == sorted(project["classifiers"])
+    assert set(core["classifiers"]) - set(xla["classifiers"]) == {"Environment :: Console"}  # and the old ones are gone
+    assert core["keywords"] == [*xla["keywords"], "core"]
+    assert [(tree / folder / "LICENSE").read_text() for folder in ("kits/readers", "meta/toolkit")] == 2 * [
+        "As you like.\n"
+    ]
+
+
+def test_what_a_wheel_says_of_its_own_stays(tool: ModuleType, tree: Path) -> None:
+    """The keys of [tool.cntk] have the names of those in [project], from which a place for the lists is made."""
+    tool.main([], tree)
+    settings = tomllib.loads((tree / "pyproject.toml").read_text())["tool"]["cntk"]
+    assert (settings["keywords"], settings["classifiers"]) == (["core"], ["Environment :: Console"])
+
+
+def test_a_project_without_an_address(tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tree, {"pyproject.toml": ROOT_PROJECT.replace("home =", "# home =")})
+    assert refused(tool, tree, capsys) == "pyproject.toml: [tool.cntk] home must be the address of the project"
+
+
 XLA_FILE = "plugins/engines/xla/pyproject.toml"
 
 
@@ -317,6 +365,12 @@ XLA_FILE = "plugins/engines/xla/pyproject.toml"
         ('offers = "', 'in-all = 1\noffers = "', f"{XLA_FILE}: [tool.cntk] in-all must be a bool"),
         ('offers = "', 'all = "x"\noffers = "', "[tool.cntk] names the extra 'x', which the wheel does not have"),
         ('offers = "', 'toolkit = "z"\noffers = "', "[tool.cntk] names the extra 'z', which the wheel does not have"),
+        ('offers = "', 'keywords = [1]\noffers = "', f"{XLA_FILE}: [tool.cntk] keywords must be strings"),
+        (
+            "requires-python",
+            "requires_python",
+            f"{XLA_FILE}: the comments <wheels:about> and </wheels:about> are missing",
+        ),
         ('offers = "', 'hint = "y"\noffers = "', "[tool.cntk] names the extra 'y', which the wheel does not have"),
         (
             "cntk-engine-xla",
