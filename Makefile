@@ -24,6 +24,7 @@ PYTEST_ARGS ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n + 1)))
 FRESH ?=
 BASE ?= main
+PORTABLE ?= kits/engines plugins/engines/cpu plugins/readers plugins/parallel/onebit
 N ?= 20
 RECORD ?= trials.jsonl
 SEED ?= $(shell date +%Y%m%d)
@@ -33,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist check bench pin notebooks hooks changes release clean
+.PHONY: help setup demo test quick portable nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist check bench pin notebooks hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -59,6 +60,9 @@ quick: $(STAMP) ## run the quick tests that concern what changed since BASE
 	@tests=$$($(BIN)/python tools/concerned.py --base $(BASE)) || exit; \
 	if [ -z "$$tests" ]; then echo "no test is concerned by what changed since $(BASE)"; exit; fi; \
 	echo "concerned:" $$tests; $(PYTEST) --tier quick $$tests
+
+portable: $(STAMP) ## run the quick tests of what has a portable path without llvmlite and oneDNN
+	$(PYTEST) --tier quick -p tests.portable $(PORTABLE)
 
 nightly: $(STAMP) ## run all tests there are, compile everything anew, try faults (N=20 SEED=...), fuzz
 	FRESH=1 $(PYTEST) --tier thorough

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 ABOUT = "about"
 
 STATUS = "Development Status :: 3 - Alpha"
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13")
 """The versions of Python with which a release is tried."""
 
 CLASSIFIERS = (

@@ -1,0 +1,1 @@
+"""The computational network: named nodes with ordered inputs, roots by role, checks."""

@@ -1,0 +1,1 @@
+"""Operations, each described once and used by every engine."""

@@ -1,0 +1,1 @@
+"""The core's operations, each whole in one place."""

@@ -1,0 +1,1 @@
+"""What a run has to do with the machine: processes, the console."""

@@ -1,0 +1,1 @@
+"""Training: the session, schedules, updates, checkpoints."""

@@ -1,0 +1,1 @@
+"""The files that a training leaves and goes on from: models, checkpoints, positions."""

@@ -1,0 +1,1 @@
+"""The minibatch loop: sessions, runs, epochs, updates, evaluation."""

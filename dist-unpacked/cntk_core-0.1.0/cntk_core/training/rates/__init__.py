@@ -1,0 +1,1 @@
+"""Learning rates and sizes of minibatches: schedules, adjustment, search."""
