@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick portable nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist check bench pin notebooks hooks changes release clean
+.PHONY: help setup demo test quick portable nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist rehearsal releasing check bench pin notebooks hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -109,9 +109,16 @@ wheels: ## write the lists of wheels anew, after a wheel has come, gone or chang
 kernels: $(STAMP) ## compile the kernels that wheels ship, before they are built
 	$(BIN)/python tools/ship_kernels.py
 
-dist: kernels ## build all wheels into dist/, with the kernels that they ship (needs uv)
-	$(or $(UV),uv) build --all-packages --out-dir dist
+dist: kernels releasing ## build all wheels and source distributions into dist/, with the kernels that they ship
+	$(BIN)/python tools/release.py build
+	$(BIN)/python tools/release.py check
 	$(BIN)/python tools/ship_kernels.py --check dist
+
+rehearsal: dist ## build a release, build it again, and try it with each Python: everything but uploading
+	for step in same alone together bill; do $(BIN)/python tools/release.py $$step || exit; done
+
+releasing: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group release
 
 check: lint types imports docs lists ## all checks that are not tests
 
@@ -129,8 +136,8 @@ hooks: $(STAMP) ## run the quick checks before each commit
 changes: $(STAMP) ## show what CHANGELOG.md will say of changes/
 	$(BIN)/towncrier build --draft --version next
 
-release: $(STAMP) ## move changes/ to CHANGELOG.md (VERSION=0.2.0)
-	$(BIN)/towncrier build --yes --version $(VERSION)
+release: $(STAMP) ## write VERSION=0.2.0 into all wheels, and move changes/ to CHANGELOG.md
+	$(BIN)/python tools/release.py version $(VERSION)
 
 pin: ## write constraints.txt anew with today's versions (needs uv)
 	UV='$(UV)' PYTHON='$(PYTHON)' tools/pin.sh

@@ -119,7 +119,7 @@ class Release:
         version, python = next(iter(self._pythons().items()))
         environment = Environment(self.work / f"bill-{version}", python, self.dist)
         environment.install(f"cntk-toolkit[all]=={self.version}")
-        count = write_bill(environment.python, self.dist / f"cntk-toolkit-{self.version}.cdx.json", when(self.root))
+        count = write_bill(environment.python, self.dist / "sbom.cdx.json", when(self.root))
         print(f"{count} components")
 
     def _pythons(self) -> dict[str, str]:

@@ -45,6 +45,7 @@ FILES = {
     "README.md": ("table",),
     "docs/index.md": ("pages",),
     "meta/toolkit/pyproject.toml": ("toolkit", "all"),
+    "packaging/conda/wheels.txt": ("brought",),
     "pyproject.toml": ("members", "sources", "packages", "mypy", "tests"),
 }
 """Files with lists, and the lists that must be there. A list may stand in a file more than once."""
@@ -70,6 +71,12 @@ def _all(wheels: Sequence[Wheel]) -> Iterator[str]:
 
 def _toolkit(wheels: Sequence[Wheel]) -> Iterator[str]:
     return (f'"{wheel.requirement("toolkit")}",' for wheel in wheels if "toolkit" in wheel.settings)
+
+
+def _brought(wheels: Sequence[Wheel]) -> Iterator[str]:
+    """The wheels of ``cntk-toolkit``, each with the one version that it has."""
+    named = needed_by(wheels, "cntk-toolkit") if any(wheel.name == "cntk-toolkit" for wheel in wheels) else []
+    return (f"{wheel.name}=={wheel.version}" for wheel in named)
 
 
 def _packages(family: str | None = None) -> Callable[[Sequence[Wheel]], Iterator[str]]:
@@ -120,6 +127,7 @@ def _families(wheels: Sequence[Wheel]) -> Iterator[Family]:
 
 LISTS: dict[str, Callable[[Sequence[Wheel]], Iterator[str]]] = {
     "all": _all,
+    "brought": _brought,
     "members": _members,
     "mypy": _mypy,
     "packages": _packages(),

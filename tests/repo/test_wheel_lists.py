@@ -136,6 +136,7 @@ def tree(tmp_path: Path) -> Path:
         "Makefile": "# <wheels:projects>\n# </wheels:projects>\nall:\n\ttrue\n",
         "LICENSE": "As you like.\n",
         "README.md": "Wheels:\n\n<!-- <wheels:table> -->\nold\n<!-- </wheels:table> -->\n\nEnd.\n",
+        "packaging/conda/wheels.txt": "# <wheels:brought>\n# </wheels:brought>\n",
         "docs/index.md": "<!-- <wheels:pages> -->\n<!-- </wheels:pages> -->\n",
         "plugins/engines/xla/pyproject.toml": XLA,
         "plugins/engines/cpu/pyproject.toml": CPU,
@@ -170,7 +171,8 @@ def test_check_names_the_files_and_the_command(
 ) -> None:
     assert tool.main(["--check"], tree) == 1
     wheels = ["kits/readers", "plugins/engines/cpu", "plugins/engines/xla", "meta/toolkit"]
-    stale = ["Makefile", "README.md", "docs/index.md", "meta/toolkit/pyproject.toml", "pyproject.toml"]
+    stale = ["Makefile", "README.md", "docs/index.md", "meta/toolkit/pyproject.toml"]
+    stale += ["packaging/conda/wheels.txt", "pyproject.toml"]
     stale += [f"{folder}/pyproject.toml" for folder in wheels[:-1]]
     stale += [KNOWN, *(f"{folder}/LICENSE" for folder in wheels)]
     lines = [f"{file}: the lists of wheels are out of date; write them anew: make wheels" for file in stale]
@@ -225,6 +227,8 @@ def test_lists_of_the_other_files(tool: ModuleType, tree: Path) -> None:
         "PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) "
         "$(wildcard meta/*/pyproject.toml)"
     )
+    brought = (tree / "packaging/conda/wheels.txt").read_text().splitlines()[1:-1]
+    assert brought == ["cntk-core==0.3.1", "cntk-toolkit==0.3.2"]
     assert json.loads((tree / "cntk_core/plugins/known.json").read_text()) == [
         {"name": "cntk-engine-cpu", "extra": "fast", "released": True, "offers": {"cntk.engines": ["cpu", "CPU2"]}},
         {"name": "cntk-engine-xla", "extra": "", "released": True, "offers": {"cntk.engines": ["xla"]}},
@@ -427,7 +431,7 @@ def test_an_unknown_list(tool: ModuleType, tree: Path, capsys: pytest.CaptureFix
     write(tree, {"Makefile": "\n# <wheels:engines>\n"})
     said = refused(tool, tree, capsys)
     assert said.startswith(
-        "Makefile:2: there is no list 'engines'; there are all, members, mypy, packages, packages of "
+        "Makefile:2: there is no list 'engines'; there are all, brought, members, mypy, packages, packages of "
     )
 
 

@@ -25,7 +25,7 @@ for point in distribution(name).entry_points:
             point.load()
         except Exception as error:
             broken.append(f"{point.group} {point.name}: {error!r}")
-sys.exit("\\n".join(broken))
+sys.exit("\\n".join(broken) or 0)
 """
 """Imports a wheel's package, and loads all that it offers to recipes."""
 
