@@ -15,7 +15,7 @@ THREADS ?= 1
 PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) $(wildcard testing/*/pyproject.toml) $(wildcard meta/*/pyproject.toml)
 # </wheels:projects>
 
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 STAMP := .venv/.up-to-date
 DEMO := .venv/.demo-up-to-date
 SETUP := pyproject.toml constraints.txt tools/setup.sh tools/wheels.py $(PROJECTS)

@@ -8,7 +8,9 @@ set -eu
 cd "$(dirname "$0")/.."
 wheel=${1:-}
 venv=.venv
-venv_python=$venv/bin/python
+bin=bin
+if [ "${OS:-}" = Windows_NT ]; then bin=Scripts; fi
+venv_python=$venv/$bin/python
 
 is_new_enough() { # a launcher may exist and yet fail, so it is run
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ def build(source: Path, folders: Sequence[str], into: Path, time: int) -> list[P
     """Build the source distribution of each wheel, and from that the wheel, so that nothing can be missing in it.
 
     Args:
-        source: the staged repository.
+        source: the staged repository; source distributions are unpacked beside it.
         folders: of the wheels in it.
         into: where the files go, an empty folder or none.
         time: seconds since 1970, which the files in them have.
@@ -29,7 +30,8 @@ def build(source: Path, folders: Sequence[str], into: Path, time: int) -> list[P
         ReleaseError: one cannot be built.
     """
     into.mkdir(parents=True, exist_ok=True)
-    unpacked = into.parent / f"{into.name}-unpacked"
+    unpacked = source.with_name("unpacked")
+    shutil.rmtree(unpacked, ignore_errors=True)
     made = []
     for folder in folders:
         archive = _hatchling(source / folder, "sdist", into, time)

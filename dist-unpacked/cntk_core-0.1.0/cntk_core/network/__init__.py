@@ -1,1 +1,0 @@
-"""The computational network: named nodes with ordered inputs, roots by role, checks."""

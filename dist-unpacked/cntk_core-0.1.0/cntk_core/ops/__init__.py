@@ -1,1 +1,0 @@
-"""Operations, each described once and used by every engine."""

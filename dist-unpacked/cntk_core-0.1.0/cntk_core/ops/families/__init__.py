@@ -1,1 +1,0 @@
-"""The core's operations, each whole in one place."""

@@ -1,1 +1,0 @@
-"""The language of operations: what an op is, how it is defined, shapes, and values with and without frames."""

@@ -1,1 +1,0 @@
-"""The plug-in system: hook specifications, registry, discovery, and what people see of them."""

@@ -1,1 +1,0 @@
-"""What a run has to do with the machine: processes, the console."""

@@ -1,1 +1,0 @@
-"""The files that a training leaves and goes on from: models, checkpoints, positions."""

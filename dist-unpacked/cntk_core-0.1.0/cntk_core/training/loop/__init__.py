@@ -1,1 +1,0 @@
-"""The minibatch loop: sessions, runs, epochs, updates, evaluation."""

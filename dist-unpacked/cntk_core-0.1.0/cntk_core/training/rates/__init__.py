@@ -1,1 +1,0 @@
-"""Learning rates and sizes of minibatches: schedules, adjustment, search."""
