@@ -24,7 +24,8 @@ PYTEST_ARGS ?=
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n + 1)))
 FRESH ?=
 BASE ?= main
-PORTABLE ?= kits/engines plugins/engines/cpu plugins/readers plugins/parallel/onebit
+PORTABLE ?= kits/engines plugins/engines/cpu \
+	$(wildcard $(addprefix plugins/*/*/tests/,test_contract.py test_recipe.py))
 N ?= 20
 RECORD ?= trials.jsonl
 SEED ?= $(shell date +%Y%m%d)
