@@ -126,7 +126,7 @@ def test_a_wheel_that_says_nothing(tmp_path: Path, checking: ModuleType, monkeyp
 
 def test_what_cannot_be_built_says_why(building: ModuleType, staging: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    with pytest.raises(staging.ReleaseError, match=r"/a: no sdist can be built:\n"):
+    with pytest.raises(staging.ReleaseError, match="/a: no sdist can be built: "):
         building.build(tmp_path, ["a"], tmp_path / "dist", TIME)
 
 

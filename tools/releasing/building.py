@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +28,7 @@ def build(source: Path, folders: Sequence[str], into: Path, time: int) -> list[P
     Raises:
         ReleaseError: one cannot be built.
     """
+    into = into.resolve()
     into.mkdir(parents=True, exist_ok=True)
     unpacked = source.with_name("unpacked")
     shutil.rmtree(unpacked, ignore_errors=True)
@@ -43,15 +43,20 @@ def build(source: Path, folders: Sequence[str], into: Path, time: int) -> list[P
 
 
 def _hatchling(project: Path, kind: str, into: Path, time: int) -> Path:
-    """Build one file of a project in this environment, which has all that builds need."""
-    before = set(into.iterdir())
-    command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(into)]
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(time)}
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, check=False, text=True)
-    made = set(into.iterdir()) - before
-    if done.returncode or len(made) != 1:
-        raise ReleaseError(f"{project}: no {kind} can be built:\n{done.stdout}{done.stderr}")
-    return made.pop()
+    """Build one file of a project with the hatchling of this environment, in this process: there are a hundred."""
+    from hatchling.build import build_sdist, build_wheel
+
+    kept = os.environ.get("SOURCE_DATE_EPOCH")
+    os.environ["SOURCE_DATE_EPOCH"] = str(time)
+    try:
+        with contextlib.chdir(project):
+            return into / (build_sdist if kind == "sdist" else build_wheel)(str(into))
+    except (Exception, SystemExit) as reason:
+        raise ReleaseError(f"{project}: no {kind} can be built: {reason!r}") from None
+    finally:
+        os.environ.pop("SOURCE_DATE_EPOCH")
+        if kept is not None:
+            os.environ["SOURCE_DATE_EPOCH"] = kept
 
 
 def digests(files: Sequence[Path]) -> dict[str, str]:
