@@ -7,7 +7,6 @@ The page's introduction is kept; what stands after the line ``<!-- generated -->
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from cntk_model_cntk1.bcn.operations import carried as version_1
@@ -17,7 +16,7 @@ from cntk_core.api import ExecutionEngine, Network, Op, core_ops
 from cntk_core.api.builders import parse_text
 from cntk_core.api.engines import make_plan
 from cntk_core.api.recipes import PluginManager
-from cntk_testing.sequence_networks import SEQUENCE_SAMPLES
+from cntk_testing.op_examples import EXAMPLES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "model-operations.md"
@@ -26,26 +25,18 @@ ASKED = "xla"
 """The engine that says what it leaves to the host; all others compute everything by themselves."""
 
 sys.path.insert(0, str(ROOT / "plugins/models/onnx/tests"))
-from op_table import examples_of, rows  # noqa: E402 - beside the tests of ONNX, which are on no path
+from op_table import examples_of, rows, whole_networks  # noqa: E402 - beside the tests of ONNX, which are on no path
 
 
 def engines_of(op: Op, engine: ExecutionEngine) -> str:
     """What computes an operation: all engines, as their tests see to it."""
-    if op.role in ("input", "parameter", "axis"):
-        return ""
+    if op.role in ("input", "parameter", "axis", "precompute"):
+        return ""  # engines are given its values
     if not op.computable:
         return "none"
-    tried = list(examples_of(op)) or list(_whole_networks(op))
+    tried = list(examples_of(op)) or list(whole_networks(op))
+    assert tried or op.name in EXAMPLES, f"no test compares the engines on {op.name}"
     return "all; XLA on the host" if any(_is_hosted(network, op, engine) for network in tried) else "all"
-
-
-def _whole_networks(op: Op) -> Iterator[Network]:
-    """The networks on which the engines are compared that have an operation, where it has no examples of its own."""
-    for make in SEQUENCE_SAMPLES.values():
-        made = make("float32")
-        if any(node.op.name == op.name for node in made.network):
-            made.network.roots["output"] = list(made.roots)
-            yield made.network
 
 
 def _is_hosted(network: Network, op: Op, engine: ExecutionEngine) -> bool:

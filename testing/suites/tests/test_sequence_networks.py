@@ -42,7 +42,7 @@ def one_sequence(whole: Minibatch, number: int) -> Minibatch:
     return Minibatch(streams, whole.samples)
 
 
-OF_ALL = {"gathered", "reduced", "side_by_side"}
+OF_ALL = {"gathered", "opened", "reduced", "side_by_side"}
 """Networks whose values are of all sequences together."""
 
 

@@ -35,6 +35,8 @@ HOSTED_IN: Mapping[str, frozenset[str]] = {
     "comparing": UNPACKED | ADDITIVE,
     "heads": UNPACKED | ATTENTION | ADDITIVE,
     "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "Tanh", "ToSequenceLike"},
+    "chosen": frozenset({"EnvironmentInput", "PackedIndex", "Where"}),
+    "opened": UNPACKED | {"ReduceElements", "Tanh", "Times", "ToSequence"},
     "reduced": frozenset({"ReduceElements", "Times"}),  # over dynamic axes
     "convolved": frozenset({"Convolution", "ReduceElements", "ToBatch"}),
     "side_by_side": frozenset(

@@ -21,6 +21,8 @@ CUT = {
     "comparing",
     "heads",
     "gathered",
+    "chosen",
+    "opened",
     "reduced",
     "convolved",
     "side_by_side",

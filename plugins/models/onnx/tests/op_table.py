@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -20,8 +20,10 @@ from cntk_model_onnx.settings import ExportSettings
 from judge import gap_between, load, stripped, written
 
 from cntk_core.api import CntkError, Network, Op, core_ops
+from cntk_testing.lattice_networks import LATTICE_SAMPLES
 from cntk_testing.op_examples import EXAMPLES
 from cntk_testing.op_networks import cases_together, network_of
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES
 
 assert Importer is not None, "it brings all that read"
 
@@ -50,6 +52,15 @@ def examples_of(op: Op) -> Iterable[Network]:
     for cases in cases_together(op, EXAMPLES.get(op.name, ())):
         for case in cases:
             made, _ = network_of([case], "float32", learned=False)
+            made.network.roots["output"] = list(made.roots)
+            yield made.network
+
+
+def whole_networks(op: Op) -> Iterator[Network]:
+    """The networks on which the engines are compared that have an operation, where it has no examples of its own."""
+    for make in (*SEQUENCE_SAMPLES.values(), *LATTICE_SAMPLES.values()):
+        made = make("float32")
+        if any(node.op.name == op.name for node in made.network):
             made.network.roots["output"] = list(made.roots)
             yield made.network
 
@@ -107,7 +118,7 @@ def read_back(op: Op) -> str:
     if op.name not in WRITERS:
         return ""
     with tempfile.TemporaryDirectory() as folder:
-        found = [_comes_back(network, Path(folder)) for network in examples_of(op)]
+        found = [_comes_back(network, Path(folder)) for network in (list(examples_of(op)) or whole_networks(op))]
     told = [each for each in found if each is not None]
     return "" if not told else "yes" if all(told) else "partly" if any(told) else "no"
 

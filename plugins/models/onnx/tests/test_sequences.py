@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from judge import difference, gap_between, load, same
+from judge import difference, gap_between, load, same, stripped, written
 
-from cntk_core.api import Network
+from cntk_core.api import Network, UnsupportedError
 from cntk_testing.networks import Sketch
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, SequenceSketch
 
-OVER_ALL = {"reduced"}
+OVER_ALL = {"opened", "reduced"}
 """Networks that compute something of all sequences together, so that one alone gives another value."""
 
 REFUSED = {"accumulated", "convolved", "linear_chain", "side_by_side"}
@@ -104,3 +105,13 @@ def test_frames_that_are_chosen(kind: str, tmp_path: Path) -> None:
     made.network.roots["output"] = [where, chosen, *([back] if kind == "greater" else [])]
     for settings in ({}, {"sequences": "one"}):
         assert difference(made.network, tmp_path / "net.onnx", **settings) == 0
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", NAMES)
+def test_graphs_with_sequences_alone_are_refused_node_by_node(name: str, tmp_path: Path) -> None:
+    """Without what our files say beside their graph, its nodes are named that cannot be read; it is not damaged."""
+    path = written(network(name), tmp_path / "net.onnx")
+    with pytest.raises(UnsupportedError, match=r"has nodes that cannot be read: \w+ '") as caught:
+        load(stripped(path))
+    assert not re.search(r"\d{6}", caught.value.message.partition("cannot be read: ")[2])

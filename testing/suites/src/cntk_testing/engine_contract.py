@@ -30,6 +30,7 @@ from cntk_testing.contract import check_component
 from cntk_testing.foreign_ops import ForeignOpsContract
 from cntk_testing.gradient_contract import GradientContract
 from cntk_testing.input_contract import InputsContract
+from cntk_testing.lattice_networks import LATTICE_SAMPLES, utterances_for
 from cntk_testing.networks import SAMPLES, Sample, classifier, dropout
 from cntk_testing.op_cases import ExampleCase
 from cntk_testing.op_examples import EXAMPLES
@@ -44,6 +45,8 @@ SIZES = (32, 7, 1, 50, 7)
 
 LENGTHS = ([3, 1, 0, 2], [1, 4], [2, 2, 5, 1, 1])
 """Lengths of the sequences of minibatches that follow each other."""
+
+UTTERANCES = {**SEQUENCE_SAMPLES, **LATTICE_SAMPLES}
 
 Array = NDArray[Any]
 
@@ -426,16 +429,16 @@ class EngineContract(TrainerContract, GradientContract, ForeignOpsContract, Inpu
             self.assert_same_changes(ours, reference, before, dtype)
         self.assert_same_roots(ours, reference, dtype)
 
-    @pytest.mark.parametrize("name", SEQUENCE_SAMPLES)
+    @pytest.mark.parametrize("name", UTTERANCES)
     def test_sequences(self, engine: ExecutionEngine, name: str, dtype: str) -> None:
         """Minibatches of sequences, each shaped otherwise, change every parameter as the reference does."""
         if not self.supports_sequences:
             pytest.skip("the engine takes no sequences")
-        ours = start(engine, SEQUENCE_SAMPLES[name](dtype), rule=MOMENTUM)
-        reference = start(ReferenceEngine(), SEQUENCE_SAMPLES[name](dtype), rule=MOMENTUM)
+        ours = start(engine, UTTERANCES[name](dtype), rule=MOMENTUM)
+        reference = start(ReferenceEngine(), UTTERANCES[name](dtype), rule=MOMENTUM)
         before = ours.values()
         for step, lengths in enumerate(self.lengths):
-            data = sequences_for(ours.sample, lengths, step)
+            data = utterances_for(ours.sample, lengths, step)
             for run in (ours, reference):
                 run.program.compute_gradients(data)
             self.assert_same_roots(ours, reference, dtype)

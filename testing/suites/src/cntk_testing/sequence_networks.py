@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +17,7 @@ from cntk_core.network.node import Input, Node
 from cntk_core.ops.families.attention import AdditiveAttributes, WeightsAttributes
 from cntk_core.ops.families.attention_adjoints import ProductsAttributes
 from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.leaves import EnvironmentInputAttributes
 from cntk_core.ops.families.products import TimesAttributes
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.families.recurrent_stack import RNNStackAttributes, stack_weights
@@ -291,6 +293,34 @@ def gathered(dtype: Any) -> Sample:
     return made.classify(made.weighted(*total))
 
 
+def chosen(dtype: Any) -> Sample:
+    """Some frames of each sequence, a layer over these, and back to all; values that are 0 outside training."""
+    made = SequenceSketch(dtype)
+    condition = made.op("Greater", made.op("SumColumnElements", made.x), made.given("zero", np.zeros(1)))
+    rows = made.op("PackedIndex", made.x, made.op("Where", condition))
+    h = made.op("Tanh", made.weighted((made.op("GatherPacked", rows, made.x), FEATURES)))
+    back = made.op("ScatterPacked", made.x, rows, made.op("Plus", h, made.elman(h, HIDDEN)))
+    training = made.op("EnvironmentInput", attributes=EnvironmentInputAttributes("isTraining"))
+    told = made.op("ElementTimes", training, h)
+    sample = made.classify(back)
+    return attrs.evolve(sample, roots=[*sample.roots, told])
+
+
+def opened(dtype: Any) -> Sample:
+    """Sequences as matrices, whose rows become sequences of an axis of their own, all of them or as many as there were."""
+    made = SequenceSketch(dtype)
+    h = made.elman(made.x, FEATURES)
+    sums = made.op("SumColumnElements", made.x)
+    steps = made.op("ReduceElements", made.op("Equal", sums, sums), attributes=ReduceAttributes("Sum", -2))
+    matrix = made.op("Tanh", made.op("Times", made.parameter("V", HIDDEN, HIDDEN), made.op("UnpackSequence", h)))
+    total = made.weighted((made.x, FEATURES))
+    for lengths in ((), (steps,)):
+        sequence = made.op("ToSequence", matrix, *lengths)
+        most = made.op("ReduceElements", made.op("Sigmoid", sequence), attributes=ReduceAttributes("LogSum", -2))
+        total = made.op("Plus", total, made.op("ReconcileDynamicAxis", most, made.x))
+    return made.classify(total)
+
+
 def reduced(dtype: Any) -> Sample:
     """Everything that can be made of all steps of a sequence, of all samples, and of all elements."""
     made = SequenceSketch(dtype)
@@ -403,6 +433,8 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         remembering,
         heads,
         gathered,
+        chosen,
+        opened,
         reduced,
         convolved,
         side_by_side,

@@ -88,6 +88,8 @@ def _matches(before: Sequence[int], after: Sequence[int], target: Sequence[Any],
         else:
             continue
         within = times // around
+        if within < 0:  # a free dimension
+            raise Unreadable("it makes one axis of the samples and of an axis whose length is known only with the data")
         right = _resolved(behind, rest // within) if within and rest % within == 0 else None
         if left is not None and right is not None and times == around * within and 1 in (around, within):
             return _Match(place, within if around == 1 else -around, left, right)
@@ -384,6 +386,8 @@ def _expand(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     place = value.batch_of(rank)
     if place != WHOLE and wide[place] != 1:
         raise Unreadable("it repeats samples")
+    if any(dim < 0 for dim in wide):
+        raise Unreadable("it repeats elements along an axis whose length is known only with the data")
     if math.prod(wide) > _MOST_PARTS << 10:
         raise Unreadable("it repeats its input too often")
     ones = Constant(np.ones([int(dim) for dim in wide]))
