@@ -41,7 +41,7 @@ class Release:
 
     Args:
         root: the repository.
-        versions: of Python, with which wheels are installed.
+        versions: of Python, with which wheels are installed, or paths of interpreters.
         only: names of wheels; all if there are none.
     """
 
@@ -124,7 +124,7 @@ class Release:
 
     def _pythons(self) -> dict[str, str]:
         found = pythons(self.versions)
-        if missing := [version for version in self.versions if version not in found]:
+        if missing := [one for one in self.versions if one not in (*found, *found.values())]:
             print(f"not here, and so not tried: Python {', '.join(missing)}")
         if not found:
             raise ReleaseError(f"none of Python {', '.join(self.versions)} is here")
@@ -152,7 +152,9 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=["version", *STEPS, "all"])
     parser.add_argument("version", nargs="?", help="for the step of this name")
-    parser.add_argument("--python", action="append", metavar="VERSION", help=f"instead of {', '.join(PYTHONS)}")
+    parser.add_argument(
+        "--python", action="append", metavar="VERSION", help="or a path; instead of all that are supported"
+    )
     parser.add_argument(
         "--only", action="append", default=[], metavar="WHEEL", help="wheels to build and install alone"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -173,13 +174,17 @@ def test_all_wheels_get_the_version(load_tool: Load, root: Path, wheels: dict[st
     assert versions.set_version(tmp_path, names, "0.7.1") == []
 
 
-def test_pythons_that_are_here(load_tool: Load) -> None:
-    fresh = load_tool("releasing.fresh")
+@pytest.mark.skipif(os.name == "nt", reason="the interpreters are shell scripts")
+def test_pythons_that_are_here(load_tool: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launcher that fails is none; a path is taken for what it is."""
+    pythons = load_tool("releasing.fresh").pythons
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    found = fresh.pythons(["2.1", here])
-    assert set(found) <= {here}
-    assert not fresh._runs(sys.executable, "2.1")
-    assert fresh._runs(sys.executable, here)
+    for name, line in {"python2.1": "exit 127", "python2.2": "echo 2.2", "python2.3": "echo 2.4"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert pythons(["2.1", "2.2", "2.3"]) == {"2.2": str(tmp_path / "python2.2")}
+    assert pythons([sys.executable, "/no/python"]) == {here: sys.executable}
 
 
 def test_the_first_program_is_that_of_the_readme(load_tool: Load, root: Path) -> None:

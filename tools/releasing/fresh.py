@@ -13,10 +13,21 @@ from releasing.staging import ReleaseError
 _OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
-def pythons(versions: Sequence[str]) -> dict[str, str]:
-    """Interpreters of these versions that are here, by version; uv knows more of them than the shell."""
-    found = {version: shutil.which(f"python{version}") or _known_to_uv(version) for version in versions}
-    return {version: path for version, path in found.items() if path and _runs(path, version)}
+def pythons(wanted: Sequence[str]) -> dict[str, str]:
+    """Interpreters that are here, by version.
+
+    Args:
+        wanted: versions, such as ``3.12``, or paths of interpreters. uv knows more versions than the shell.
+    """
+    found = {}
+    for one in wanted:
+        candidates = (one,) if os.sep in one else (shutil.which(f"python{one}"), _known_to_uv(one))
+        for path in filter(None, candidates):
+            version = _version_of(path)
+            if version and (os.sep in one or version == one):
+                found[version] = path
+                break
+    return found
 
 
 def _known_to_uv(version: str) -> str:
@@ -26,10 +37,13 @@ def _known_to_uv(version: str) -> str:
     return subprocess.run(command, capture_output=True, check=False, text=True).stdout.strip()
 
 
-def _runs(path: str, version: str) -> bool:
-    """Whether it is a Python of this version: a launcher may exist and yet fail."""
+def _version_of(path: str) -> str:
+    """The version of an interpreter; empty where it does not run: a launcher may exist and yet fail."""
     command = [path, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
-    return subprocess.run(command, capture_output=True, check=False, text=True).stdout.strip() == version
+    try:
+        return subprocess.run(command, capture_output=True, check=False, text=True).stdout.strip()
+    except OSError:
+        return ""
 
 
 class Environment:
@@ -48,6 +62,7 @@ class Environment:
         self.folder = folder
         self.links = links
         shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         self.python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         self._uv = shutil.which("uv")
         if self._uv:
