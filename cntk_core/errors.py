@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
 import attrs
@@ -29,12 +30,7 @@ class Location:
     column: int = 0
 
     def __str__(self) -> str:
-        parts = [self.file or "<text>"]
-        if self.line:
-            parts.append(str(self.line))
-            if self.column:
-                parts.append(str(self.column))
-        return ":".join(parts)
+        return ":".join([self.file or "<text>", *map(str, takewhile(bool, (self.line, self.column)))])
 
 
 class CntkError(Exception):
@@ -175,10 +171,8 @@ def shown(value: Any) -> str:
 class Problems(CntkError):
     """Several errors found in one pass, reported together.
 
-    Parameters
-    ----------
-    errors
-        At least one error. One alone should be raised as itself: use :func:`raise_problems`.
+    Args:
+        errors: at least one. One alone should be raised as itself: use :func:`raise_problems`.
     """
 
     def __init__(self, errors: Sequence[CntkError]) -> None:

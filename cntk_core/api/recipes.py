@@ -25,6 +25,7 @@ from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.opening import open_recipe
 from cntk_kit_recipes.recipe.prepared import PreparedTraining, prepare_training
 from cntk_kit_recipes.recipe.ranks import connect, detect, disconnect
+from cntk_kit_recipes.recipe.reader_around import ReaderAround
 from cntk_kit_recipes.recipe.run_plugins import make_plugins
 from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes, inputs_of
 from cntk_kit_recipes.recipe.train import check_readers, settings_of, train
@@ -49,6 +50,7 @@ __all__ = [
     "Pace",
     "PluginManager",
     "PreparedTraining",
+    "ReaderAround",
     "RecipeContext",
     "RecipeJob",
     "SGDSettings",

@@ -7,6 +7,7 @@ from typing import Any
 
 from cntk_core.config import Config, option_keys
 from cntk_core.contract.parallel import GradientAggregation, Parallelizer
+from cntk_core.errors import WrongResult, shown
 
 
 def make_strategy(
@@ -21,15 +22,18 @@ def make_strategy(
         find: gives an aggregation by its name.
 
     Raises:
-        ConfigError, PluginError, Problems: an option is wrong, or an aggregation is not installed.
+        ConfigError, PluginError, Problems, WrongResult: an option is wrong, an aggregation is not installed, or the
+            strategy wants no names.
     """
     what = f"parallelizer '{name}'"
     first: Any = strategy.settings_from(section.only(option_keys(strategy.options)), what)
-    found = {wanted: find(wanted) for wanted in strategy.needs(first)}
+    names: Any = strategy.needs(first)
+    if not isinstance(names, tuple | list) or not all(isinstance(one, str) for one in names):
+        raise WrongResult(strategy.needs, f"returned {shown(names)}, not a tuple of names of aggregations")
+    found = {wanted: find(wanted) for wanted in names}
     theirs = {key for kind in found.values() for key in option_keys(kind.options)}
     own: Any = strategy.settings_from(section.without(theirs, unless=strategy.options), what)
-    made = {
-        wanted: kind(kind.settings_from(section.only(option_keys(kind.options)), f"aggregation '{wanted}'"))
-        for wanted, kind in found.items()
-    }
+    made = {}
+    for wanted, kind in found.items():
+        made[wanted] = kind(kind.settings_from(section.only(option_keys(kind.options)), f"aggregation '{wanted}'"))
     return strategy(own, made)

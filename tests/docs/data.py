@@ -55,6 +55,20 @@ def kaldi(folder: Path) -> None:
         (folder / file).write_text(text, encoding="utf-8")
 
 
+def sounds(folder: Path) -> None:
+    """``wav.scp`` and a sound for each name, ``words.txt`` with ``classes.txt``, labels of frames in ``frames.ctf``."""
+    import soundfile
+
+    random = np.random.default_rng(5)
+    for name, frames in UTTERANCES.items():
+        soundfile.write(folder / f"{name}.wav", 0.1 * random.standard_normal(200 + 80 * (frames - 1)), 8000)
+    (folder / "wav.scp").write_text("".join(f"{name} {name}.wav\n" for name in UTTERANCES), encoding="utf-8")
+    (folder / "classes.txt").write_text("low\nhigh\nnone\n", encoding="utf-8")
+    (folder / "words.txt").write_text("0 low\n1 none\n2 high\n", encoding="utf-8")
+    rows = [f"{name} |labels {frame % 3}:1\n" for name, count in UTTERANCES.items() for frame in range(count)]
+    (folder / "frames.ctf").write_text("".join(rows), encoding="utf-8")
+
+
 def images(folder: Path) -> None:
     """Ten pictures with ``train_map.txt``, ``mean.xml`` and ``boxes.txt``."""
     from PIL import Image
@@ -123,12 +137,14 @@ def tagger(folder: Path) -> None:
 
 
 DATA: dict[str, Callable[[Path], None]] = {
+    "docs/audio.md": sounds,
     "docs/data.md": two_files,
     "docs/htk.md": htk(33, outputs=True),
     "docs/images.md": images,
     "docs/kaldi.md": kaldi,
     "docs/language-readers.md": sentences,
     "docs/python-networks.md": tagger,
+    "plugins/readers/audio/README.md": sounds,
     "plugins/readers/htk/README.md": htk(39),
     "plugins/readers/image/README.md": images,
     "plugins/readers/kaldi/README.md": kaldi,

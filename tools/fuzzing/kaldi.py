@@ -177,13 +177,18 @@ def _classes(pick: random.Random) -> bytes:
             return b"\0B" + struct.pack("<bi", 4, len(frames)) + b"".join(pairs)
 
 
-def _read_classes(data: bytes) -> list[int]:
+Frames = list[list[tuple[int, str]]]
+"""The classes of each frame, with their weights."""
+
+
+def _read_classes(data: bytes) -> Frames:
     with closing(ArchiveFile(str(write("a.ark", data)))) as file:
-        found: list[int] = file.classes(0)[0].tolist()
-    return found
+        found, _ = file.posterior(0)
+    pairs = iter(zip(found.classes.tolist(), plain(found.weights.astype(np.float32)), strict=True))
+    return [[next(pairs) for _ in range(count)] for count in found.counts.tolist()]
 
 
-def _judge_classes(data: bytes) -> list[int]:
+def _judge_classes(data: bytes) -> Frames:
     if not data:
         raise ValueError("empty")
     if data[:2] != b"\0B":
@@ -194,50 +199,47 @@ def _judge_classes(data: bytes) -> list[int]:
     try:
         return _judge_posterior(data, frames)
     except (ValueError, struct.error):
-        return list(struct.unpack_from(f"<{frames}i", data, 7))
+        return [[_pair(number, 1.0)] for number in struct.unpack_from(f"<{frames}i", data, 7)]
 
 
-def _judge_posterior(data: bytes, frames: int) -> list[int]:
+def _pair(number: int, weight: float) -> tuple[int, str]:
+    with np.errstate(over="ignore"):
+        return number, plain(np.array([weight]).astype(np.float32))[0]
+
+
+def _judge_posterior(data: bytes, frames: int) -> Frames:
     found, at = [], 7
     for _ in range(frames):
         lead, count = struct.unpack_from("<bi", data, at)
         at += 5
-        if lead != 4 or count <= 0:
+        if lead != 4 or count < 0:
             raise ValueError("no posterior")
-        best: tuple[float, int] | None = None
+        pairs = []
         for _ in range(count):
             one, number, two, weight = struct.unpack_from("<bibf", data, at)
             if one != 4 or two != 4:
                 raise ValueError("no posterior")
             at += 10
-            # The first of the largest; what is no number is larger than all.
-            if best is None or (not math.isnan(best[0]) and (weight > best[0] or math.isnan(weight))):
-                best = weight, number
-        assert best is not None
-        found.append(best[1])
+            pairs.append(_pair(number, weight))
+        found.append(pairs)
     return found
 
 
-def _judge_text_classes(line: str) -> list[int]:
+def _judge_text_classes(line: str) -> Frames:
     if "[" not in line:
         words = [word for word in re.split(r"[ \t\r\x0b\x0c]+", line) if word]
         if not all(re.fullmatch("[0-9]{1,9}", word) for word in words):
             raise ValueError("class")
-        return list(map(int, words))
-    found: list[int] = []
-    for number, group in enumerate(line.split("[")):
-        words = [word for word in re.split(r"[ \t\r\x0b\x0c\]]+", group) if word]
-        if not words:
-            if found or (number and not re.fullmatch(r"[ \t\r\x0b\x0c]*", group)) or "]" in group:
-                raise ValueError("empty frame")
-            continue
+        return [[_pair(int(word), 1.0)] for word in words]
+    if not re.fullmatch(r"[ \t\r\x0b\x0c]*(\[[^\[\]]*\][ \t\r\x0b\x0c]*)+", line):
+        raise ValueError("brackets")
+    found: Frames = []
+    for group in re.findall(r"\[([^\[\]]*)\]", line):
+        words = [word for word in re.split(r"[ \t\r\x0b\x0c]+", group) if word]
         pairs = list(zip(words[::2], words[1::2], strict=True))
         if not all(re.fullmatch("[0-9]{1,9}", one) and _NUMBER.fullmatch(two) for one, two in pairs):
             raise ValueError("pair")
-        best = pairs[0]
-        for pair in pairs:
-            best = pair if float(pair[1]) > float(best[1]) else best
-        found.append(int(best[0]))
+        found.append([_pair(int(one), float(two)) for one, two in pairs])
     return found
 
 
@@ -249,19 +251,20 @@ def _list(pick: random.Random) -> bytes:
     for _ in range(pick.choice((1, 2, 4))):
         key, path = (
             pick.choice(("a", "b", "u-1", "é")),
-            pick.choice(("x.ark", "d/y.ark:17", "z:0", "x.ark:9[0:3]", "x[2:1]")),
+            pick.choice(("x.ark", "d/y.ark:17", "z:0", "x.ark:9[0:3]", "x[2:1]", "x[:,0:2]", "x:7[1:4,2:2]")),
         )
         lines.append(f"{key} {path}" + pick.choice(("", "", "", " |", "[1:2]", "]")))
     return "\n".join(lines).encode()
 
 
-Entries = list[tuple[str, str, int, int, int | None]]
+Entry = tuple[str, str, int, int, int | None, tuple[int, int] | None]
+Entries = list[Entry]
 
 
 def _read_list(data: bytes) -> tuple[Entries, int]:
     path = write("l.scp", data)
     table = read_table(f"scp:{path}", Location("r"), ArchiveFiles(), lambda file, at: at)
-    entries = [(entry.key, entry.path, entry.offset, entry.first, entry.last) for entry in table.entries]
+    entries = [(one.key, one.path, one.offset, one.first, one.last, one.columns) for one in table.entries]
     return entries, len(table.errors)
 
 
@@ -283,17 +286,24 @@ def _judge_list(data: bytes) -> tuple[Entries, int]:
     return entries, errors
 
 
-def _judge_entry(words: list[str]) -> tuple[str, str, int, int, int | None] | None:
+def _judge_entry(words: list[str]) -> Entry | None:
     key, path = words[0], words[1].strip()
     if path.startswith("|") or path.endswith("|") or path == "-":
         return None
-    first, last = 0, None
+    ranges: list[tuple[int, int] | None] = [None, None]
     if path.endswith("]"):
-        found = re.fullmatch(r"(.*)\[\s*([0-9]{1,9})\s*:\s*([0-9]{1,9})\s*\]", path)
-        if not found or int(found[2]) > int(found[3]):
+        path, bracket, inside = path[:-1].rpartition("[")
+        parts = inside.split(",")
+        if not bracket or "]" in inside or len(parts) > 2:
             return None
-        path, first, last = found[1].strip(), int(found[2]), int(found[3])
+        for number, part in enumerate(parts):
+            ends = re.fullmatch(r"\s*([0-9]{1,9})\s*:\s*([0-9]{1,9})\s*", part)
+            if part.strip() != ":" and (not ends or int(ends[1]) > int(ends[2])):
+                return None
+            ranges[number] = (int(ends[1]), int(ends[2])) if ends else None
+        path = path.strip()
+    first, last = ranges[0] or (0, None)
     head, colon, digits = path.rpartition(":")
     if colon and head and re.fullmatch("[0-9]{1,18}", digits):
-        return key, head, int(digits), first, last
-    return key, path, 0, first, last
+        return key, head, int(digits), first, last, ranges[1]
+    return key, path, 0, first, last, ranges[1]

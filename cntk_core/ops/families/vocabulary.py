@@ -92,11 +92,15 @@ class _ClassPart:
     chances: Any
 
 
-def check_word_classes(labels: Array) -> None:
+def check_word_classes(labels: Array, words: int | None = None, classes: int | None = None) -> None:
     """Make sure that labels (word, class, first and past-the-end word of the class) have words in their classes.
 
+    Args:
+        labels: whole numbers. Shape ``(frames, 4)``.
+        words, classes: how many there are, if that is known.
+
     Raises:
-        DataError: a class is empty, or a word is not of its class.
+        DataError: a class is empty, a word is not of its class, or there is no such class or word.
     """
     first, end = labels[:, 2], labels[:, 3]
     empty = np.flatnonzero(end <= first)
@@ -107,15 +111,21 @@ def check_word_classes(labels: Array) -> None:
     if len(wrong):
         word, _, begin, stop = labels[wrong[0]].tolist()
         raise DataError(f"the word {word} is not in its class, which has the words {begin} to {stop - 1}")
+    if words is not None:
+        _check_numbers(labels[:, 2], words, "word")
+        _check_numbers(end - 1, words, "word")
+    if classes is not None:
+        _check_numbers(labels[:, 1], classes, "word class")
+
+
+def _check_numbers(numbers: Array, count: int, what: str) -> None:
+    wrong = numbers[(numbers < 0) | (numbers >= count)]
+    if len(wrong):
+        raise DataError(f"there is no {what} {wrong[0]}: the network has {count}, which are 0 to {count - 1}")
 
 
 def _classes_of(labels: Array) -> Iterator[tuple[int, int, Any]]:
-    """The classes of the labels: first and past-the-end word, and the rows of the frames.
-
-    Raises:
-        DataError: a class is empty, or a word is not of its class.
-    """
-    check_word_classes(labels)
+    """The classes of the labels: first and past-the-end word, and the rows of the frames."""
     for first, end in np.unique(labels[:, 2:4], axis=0).tolist():
         yield first, end, np.flatnonzero((labels[:, 2] == first) & (labels[:, 3] == end))
 
@@ -169,6 +179,7 @@ def CLASS_BASED_CROSS_ENTROPY_WITH_SOFTMAX(
     labels = np.asarray(samples(inputs[0], context.framed[0]), np.int64)
     hidden = samples(inputs[1], context.framed[1])
     log_classes = log_softmax(xp, samples(inputs[3], context.framed[3]))
+    check_word_classes(labels, len(weights), log_classes.shape[1])
     total = xp.sum(log_classes[np.arange(len(labels)), labels[:, 1]])
     parts = []
     for first, end, rows in _classes_of(labels):
@@ -219,6 +230,7 @@ def _evaluates(labels: Array, attributes: NoiseContrastiveAttributes) -> int:
 def _training_scores(xp: Any, labels: Array, hidden: Array, weights: Array, biases: Array, context: OpContext) -> Array:
     """-sum of log chances that the word is the word and that each noise sample is noise."""
     words = np.asarray(labels[:, 0::2], np.int64)
+    _check_numbers(words.reshape(-1), len(weights), "word")
     # Log chances under the noise; those of the samples are given negated.
     noise = xp.concatenate([labels[:, 1:2], -labels[:, 3::2]], axis=1)
     samples_of_noise = max(words.shape[1] - 1, 1)
@@ -282,6 +294,8 @@ def NOISE_CONTRASTIVE_ESTIMATION(
     rows = np.arange(len(words))
     if mode == UNNORMALIZED:
         words = -words
+    _check_numbers(words, len(weights), "word")
+    if mode == UNNORMALIZED:
         score = biases[words] + xp.sum(hidden * weights[words], axis=1)
         context.saved.update(words=words[:, None], slopes=-xp.ones_like(score)[:, None])
         return scalar(xp, -xp.sum(score), hidden)

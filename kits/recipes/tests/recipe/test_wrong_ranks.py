@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cntk_core.contract.parallel import Communicator
+from cntk_core.contract import parallel
+from cntk_core.contract.parallel import Communicator, GradientAggregation
 from cntk_core.errors import BrokenPluginError, WrongResult
 from cntk_kit_recipes.block.checked_ranks import with_checks
 from cntk_kit_recipes.recipe.driver import run_recipe
@@ -57,13 +59,21 @@ def said_of(parallel: str) -> set[str]:
             ("header *= np.nan", "return {}"),
             "Mine.aggregate of the plugin file 'p.py' returned None, and no samples in the header",
         ),
+        *(
+            (
+                (f"{SUMS}; {spoils}", "return {}"),
+                "Mine.aggregate of the plugin file 'p.py' returned None, "
+                "and numbers in the header that are not the sums over all ranks",
+            )
+            for spoils in ("header[2] += 1", "header /= 2", "header[1:] = header[:0:-1]")
+        ),
         ((SUMS, "pass"), "Mine.state of the plugin file 'p.py' returned None, not a dict of arrays"),
         (
             (SUMS, "return {'a': 'b'}"),
             "Mine.state of the plugin file 'p.py' returned {'a': 'b'}, not a dict of arrays",
         ),
     ],
-    ids=["not in place", "no header", "no state", "no arrays"],
+    ids=["not in place", "no header", "another number", "means", "in another order", "no state", "no arrays"],
 )
 def test_an_aggregation(recipe, bodies, wrong):
     Path("p.py").write_text(HEAD + AGGREGATION.format(*bodies), encoding="utf-8")
@@ -84,6 +94,23 @@ def test_a_strategy(recipe, bodies, wrong):
     wrong = wrong.format("the plugin file 'p.py'")
     assert all(one.startswith(f"{wrong}\n    it is at ") for one in said)
     assert all(one.endswith("Mend the file. CNTK_TRACEBACK=1 shows how it was called.") for one in said)
+
+
+@pytest.mark.parametrize(("names", "given"), [("None", "None"), ("'full'", "'full'"), ("(1,)", "1 values")])
+def test_a_strategy_that_names_no_aggregations(recipe, names, given):
+    wants = f"    @classmethod\n    def needs(cls, options): return {names}\n"
+    Path("p.py").write_text(HEAD + STRATEGY.format("return counts", "return {}", "pass") + wants, encoding="utf-8")
+    for said in said_of(OF_STRATEGY):
+        first, second, _ = said.splitlines()
+        assert first == (f"Mine.needs of the plugin file 'p.py' returned {given}, not a tuple of names of aggregations")
+        assert re.fullmatch(r"    it is at .*p\.py:8", second)
+
+
+@pytest.mark.parametrize("base", ["Parallelizer", "GradientAggregation"])
+def test_one_that_does_not_call_its_base_class(base):
+    kind = type("Bare", (getattr(parallel, base),), {"__init__": lambda self: None, "aggregate": None})
+    with pytest.raises(WrongResult, match=r"does not call super\(\)\.__init__\(\)"):
+        with_checks(kind())
 
 
 class Wrong(Communicator):
@@ -183,6 +210,29 @@ def test_a_communicator_without_its_base_class():
 
     with pytest.raises(WrongResult, match=r"Bare\.__init__ does not call super\(\)\.__init__\(\)"):
         with_checks(Bare())
+
+
+class Sums(GradientAggregation):
+    """One that gives the header back, as those may that return what they have changed."""
+
+    def aggregate(self, gradients, header, communicator):
+        communicator.allreduce(gradients)
+        communicator.allreduce(header)
+        return gradients, header
+
+
+@pytest.mark.parametrize(
+    "criterion", [3.0, -1e300, np.inf, np.nan, [np.inf, -np.inf]], ids=["usual", "large", "inf", "nan", "infs"]
+)
+def test_sums_that_are_as_they_should_be(criterion):
+    def work(communicator):
+        gradients, header = np.full(2, communicator.rank + 1.0), np.hstack([4.0 + communicator.rank, 0.1, criterion])
+        with_checks(Sums()).aggregate(gradients, header, communicator)
+        return gradients, header
+
+    for gradients, header in VirtualRanks(3, deadline=60.0).run(work):
+        np.testing.assert_array_equal(gradients, [6.0, 6.0])
+        np.testing.assert_allclose(header, np.hstack([15.0, 0.3, 3 * np.array(criterion)]), rtol=1e-12)
 
 
 def test_those_of_this_project_stay_as_they_are():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cntk_action_classic.adapt import MixedLabels
 from numpy.typing import NDArray
 
+from cntk_core.api import CntkError, DataError, DataReader, EpochSpec, Minibatch, ReaderContext
 from cntk_core.api.builders import parse_text
 from cntk_core.api.recipes import Log
 from cntk_kit_recipes.cli import main
@@ -173,3 +176,21 @@ def test_what_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
         "r.cntk:50:1: required parameter missing: Adapt:refNodeName\n"
         "    It names the node of the start model whose value is mixed with the labels: its softmax.\n"
     )
+
+
+def test_readers_are_asked_how_much_they_want() -> None:
+    class Doubling(DataReader):
+        streams = ()
+
+        def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
+            return iter(())
+
+        def minibatch_factor(self, epoch: int) -> int:
+            return 2 * epoch
+
+        def check(self) -> Iterator[CntkError]:
+            yield DataError("nothing to read")
+
+    mixed = MixedLabels(Doubling(None, ReaderContext()), None)
+    assert mixed.minibatch_factor(3) == 6
+    assert [error.message for error in mixed.check()] == ["nothing to read"]

@@ -106,14 +106,14 @@ def test_statements_are_numbered_like_in_the_original(recipe) -> None:
 
 def test_list_of_nodes(recipe, tmp_path) -> None:
     recipe(
-        """NDLNetworkBuilder=[ run=n ; dumpFileName="out/nodes.txt" ; n=[
+        """NDLNetworkBuilder=[ run=n ; dumpFileName="out/deep/nodes.txt" ; n=[
             x=Input(4,tag=feature)
             W=Parameter(3,4,learningRateMultiplier=0)
             z=Times(W,x)
         ] ]""",
         directory=tmp_path,
     )
-    assert (tmp_path / "out" / "nodes.txt").read_text() == (
+    assert (tmp_path / "out" / "deep" / "nodes.txt").read_text() == (
         "\nx=InputValue\n"
         "\nW=LearnableParameter [3,4]  learningRateMultiplier=0.000000  NeedsGradient=false\n"
         "\nz=Times(W,x)\n"

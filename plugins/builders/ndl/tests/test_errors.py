@@ -106,6 +106,12 @@ CASES = {
         "r.cntk:5:13: the name 'two' is not defined\n"
         "3 problems found",
     ),
+    "unknown option behind others": (
+        X + "W=Parameter(2, 2, init=uniform, tag=x, initValueScal=3)",
+        "r.cntk:3:40: LearnableParameter has no optional argument 'initValueScal'; did you mean 'initValueScale'?\n"
+        "    Optional arguments: learningRateMultiplier, needGradient, needsGradient, computeGradient, initOnCPUOnly, "
+        "kernelWidth, kernelHeight, randomSeed, init, initValueScale, value, initFromFilePath, tag",
+    ),
     "unknown option": (
         X + "W=Parameter(2, 2, initValueScal=3)",
         "r.cntk:3:19: LearnableParameter has no optional argument 'initValueScal'; did you mean 'initValueScale'?\n"

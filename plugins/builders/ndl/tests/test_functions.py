@@ -79,6 +79,7 @@ def test_dimensions_that_are_inferred(net) -> None:
         ("init=zero", FixedValue(0.0)),
         ('init="Zero", value=2', FixedValue(0.0)),
         ("randomSeed=7", Random("uniform", seed=7)),
+        ("randomSeed=0", Random("uniform", seed=0)),
         ("randomSeed=-1", Random("uniform", seed=1)),
         ("init=kind", Random("uniform", seed=1)),
     ],
@@ -417,3 +418,9 @@ def test_how_many_arguments_a_function_takes(net, name: str) -> None:
         return False
 
     assert tuple(count for count in range(9) if not is_wrong_number(count)) == TAKES[name]
+
+
+def test_shift_and_negatives_of_cosines(net) -> None:
+    network = net("x=Input(4,tag=feature)\nc=Const(3)\nz=CosWithNegSamples(x, x, 2, c)")
+    attributes = network["z"].attributes
+    assert (attributes.shift, attributes.negatives) == (2, 3)

@@ -16,7 +16,9 @@ from cntk_builder_python import (
     Convolution2D,
     Convolution3D,
     ConvolutionTranspose,
+    ConvolutionTranspose1D,
     ConvolutionTranspose2D,
+    ConvolutionTranspose3D,
     Dense,
     GlobalAveragePooling,
     GlobalMaxPooling,
@@ -167,6 +169,32 @@ def test_transposed_puts_filters_side_by_side():
     assert parameters["f.W"].shape == (2, 3, 2, 2)
     blocks = np.einsum("fcyx,ckhw->fkyhxw", data.streams["x"].data, parameters["f.W"])
     np.testing.assert_allclose(found, blocks.reshape(2, 3, 4, 6), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "rank"),
+    [
+        (Convolution1D, "Convolution1D", 1),
+        (Convolution2D, "Convolution2D", 2),
+        (Convolution3D, "Convolution3D", 3),
+        (ConvolutionTranspose1D, "ConvolutionTranspose1D", 1),
+        (ConvolutionTranspose2D, "ConvolutionTranspose2D", 2),
+        (ConvolutionTranspose3D, "ConvolutionTranspose3D", 3),
+    ],
+)
+def test_layers_with_a_number_of_axes(make, name, rank):
+    """One number is that of every axis; what is given by place comes to where it belongs."""
+    layer = make(2, 5, tanh, strides=2, bias=False)
+    assert (layer.filter_shape, layer.num_filters, layer.activation) == ((2,) * rank, 5, tanh)
+    result = layer(Graph(np.float64).input("x", (3, *(4,) * rank)))
+    assert result.node.op.name == "Tanh"
+    assert make((2,) * rank, 5).filter_shape == (2,) * rank
+    wrong = (2,) * (rank + 1) if rank == 1 else (2,) * (rank - 1) if rank > 2 else (2, 2, 2)
+    with pytest.raises(BuildError) as caught:
+        make(wrong, 5)
+    assert caught.value.message == (
+        f"{name} takes a filter_shape of {rank} numbers or of one for all axes, not {wrong}"
+    )
 
 
 def test_first_values_of_the_transposed_are_wide_as_in_the_original():

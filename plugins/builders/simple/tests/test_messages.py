@@ -194,12 +194,40 @@ def test_unknown_key(message: Callable[[str], str]) -> None:
             ],
         ),
         ("layerSizes=4:5:3\nrnnType=FFDNN\noutputLayerSize=3\ndeviceId=auto", []),
+        ("layerSizes=4:5:3\nrnnType=FFDNN\noutputLayerSize=-1", []),
+        (
+            "layerSizes=4:5:3\nrnnType=FFDNN\noutputLayerSize=-2",
+            ["r.cntk:4:1: outputLayerSize has no effect in a feed-forward network"],
+        ),
     ],
 )  # fmt: skip
 def test_remarks(text: str, said: list[str], build: Any) -> None:
     lines: list[str] = []
     build(text, trace=lines.append)
     assert lines == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "with_table"),
+    [
+        ("LSTM", 2, 4),
+        ("LBLM", 2, 3),
+        ("CLASSLSTM", 4, 4),
+        ("NCELSTM", 3, 4),
+        ("CLSTM", 4, 4),
+        ("CRF", 2, 3),
+    ],
+)
+def test_the_fewest_layers(kind: str, plain: int, with_table: int, build: Any) -> None:
+    for order, fewest, table in ((0, plain, ""), (1, with_table, " with lookupTableOrder")):
+        for count in {2, max(2, fewest - 1), fewest}:
+            sizes, said = ":".join(["4"] * count), ""
+            try:
+                build(f"layerSizes={sizes}\nrnnType={kind}\nlookupTableOrder={order}")
+            except CntkError as error:  # perhaps of other keys that such a network needs
+                said = str(error)
+            line = f"r.cntk:2:1: rnnType={kind}{table} needs at least {fewest} layerSizes, not {count}\n"
+            assert (line in said) == (count < fewest)
 
 
 def test_no_layer_sizes_beside_a_vocabulary():

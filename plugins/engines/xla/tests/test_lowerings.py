@@ -206,14 +206,23 @@ def test_classes_of_many_words() -> None:
         _compare(ours, reference, [Minibatch(streams, 40)])
 
 
-def test_a_word_that_is_not_of_its_class() -> None:
-    ours, _ = _runs(word_classes)
-    data = sequences_for(ours.sample, [3])
-    labels = data.streams["word_and_class"].data
-    assert isinstance(labels, np.ndarray)
-    labels[1] = (4, 0, 0, 2)
-    with pytest.raises(DataError, match="the word 4 is not in its class, which has the words 0 to 1"):
-        ours.program.compute_gradients(data)
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ((4, 0, 0, 2), "the word 4 is not in its class, which has the words 0 to 1"),
+        ((0, 0, 0, 7), "there is no word 6: the network has 6, which are 0 to 5"),
+        ((0, 2, 0, 2), "there is no word class 2: the network has 2, which are 0 to 1"),
+        ((0, -1, 0, 2), "there is no word class -1: the network has 2, which are 0 to 1"),
+    ],
+)
+def test_words_and_classes_that_are_not_there(label: tuple[int, ...], message: str) -> None:
+    for run in _runs(word_classes):
+        data = sequences_for(run.sample, [3])
+        labels = data.streams["word_and_class"].data
+        assert isinstance(labels, np.ndarray)
+        labels[1] = label
+        with pytest.raises(DataError, match=message):
+            run.program.compute_gradients(data)
 
 
 # -- images ---------------------------------------------------------------------------------------------------

@@ -124,6 +124,22 @@ def test_a_training(folder):
     assert events.restarts == []
 
 
+def test_what_there_is_can_be_looked_at_while_a_training_runs(folder):
+    (folder / "look.py").write_text(
+        "import shutil\n"
+        "from cntk_core.api import hookimpl\n"
+        "@hookimpl(trylast=True)\n"
+        "def cntk_epoch_begin(job, epoch):\n"
+        "    shutil.copytree('events', f'events{epoch.epoch}')\n",
+        encoding="utf-8",
+    )
+    assert train("tensorBoardLogDir=events", "--plugin", "look.py") == 0
+    before, after = Events(folder / "events0"), Events(folder / "events1")
+    assert (len(before.graphs), before.scalars.keys()) == (1, set())
+    assert [step for step, _ in after.scalars["minibatch/ce"]] == [2, 4]
+    assert [step for step, _ in after.scalars["summary/ce"]] == [1]
+
+
 def test_a_run_that_goes_on_counts_on_and_voids_what_came_after(folder):
     assert train("tensorBoardLogDir=events", "Train=[SGD=[maxEpochs=2]]") == 0
     assert train("tensorBoardLogDir=events", "Train=[resume=true]") == 0

@@ -41,6 +41,10 @@ def test_a_single_weight_moves_by_the_plain_gradient_when_steps_are_normalized()
     assert new == pytest.approx([0.5])
 
 
+def test_there_is_no_momentum():
+    assert AdaGrad().uses_momentum is False
+
+
 def test_the_option_is_read_as_a_recipe_writes_it():
     block = parse_text("SGD=[ normWithAveMultiplier=false ]").section("SGD")
     assert AdaGrad.settings_from(block, "the SGD block").norm_with_ave_multiplier is False

@@ -29,6 +29,10 @@ def train(learner, gradients, rate, momentum=0.5):
     return value, slots
 
 
+def test_which_have_momentum():
+    assert [kind().uses_momentum for kind in (Adam, AdamW, AdaMax, AdaDelta)] == [True, True, True, False]
+
+
 @pytest.mark.parametrize("unit_gain", [True, False])
 @pytest.mark.parametrize("decay", [None, 0.25])
 @given(gradients=ROWS, rate=RATE)

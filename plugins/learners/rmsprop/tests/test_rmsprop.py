@@ -104,4 +104,5 @@ def test_the_smallest_step_is_not_more_than_the_largest():
     with pytest.raises(ConfigError) as caught:
         read("rms_wgt_min=2 ; rms_wgt_max=1")
     assert caught.value.message == "the SGD block: rms_wgt_min=2 is more than rms_wgt_max=1"
+    assert read("rms_wgt_min=2 ; rms_wgt_max=2").rms_wgt_min == 2
     assert caught.value.where is not None

@@ -55,6 +55,13 @@ def test_without_momentum_it_is_plain_descent():
         assert new == 0.5
 
 
+def test_its_numbers_depend_on_the_rate_and_the_momentum_alone():
+    first = UpdateContext(samples=3, learning_rate=0.25, momentum=0.5, step=0)
+    later = UpdateContext(samples=9, learning_rate=0.25, momentum=0.5, step=7)
+    assert SGD.steady
+    assert SGD().scalars(first) == SGD().scalars(later) == {"momentum": 0.5, "step": 0.125}
+
+
 def test_single_precision_stays_single():
     context = UpdateContext(samples=3, learning_rate=0.25, momentum=0.5)
     values = [np.ones(3, np.float32) for _ in range(3)]

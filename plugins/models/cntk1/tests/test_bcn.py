@@ -134,6 +134,13 @@ def test_parameters_of_the_oldest_files_with_a_shape_of_their_own(path):
     assert load(Model(2).add("LearnableParameter", "p", data), path)["p"].shape == (2, 2, 3)
 
 
+def test_parameters_of_the_oldest_files_that_are_images(path):
+    """Width, height and channels of 8 bytes each, and the columns."""
+    table = np.arange(48, dtype=np.float32).reshape(24, 2)
+    data = flag(True) + size(0, 2) + size(2, 4, 3) + matrix(table)
+    assert load(Model(2).add("LearnableParameter", "p", data), path)["p"].shape == (2, 4, 2, 3)
+
+
 def test_a_parameter_with_more_axes_keeps_the_order_of_its_values(path):
     values = np.arange(24, dtype=np.float32)
     network = load(Model().parameter("p", values.reshape(4, 6, order="F"), shape=(4, 3, 2)), path)

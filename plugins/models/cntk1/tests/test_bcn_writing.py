@@ -219,6 +219,17 @@ def test_numbers_of_negative_samples_are_constants(tmp_path: Path) -> None:
     assert [again[f"c.{name}"].value.tolist() for name in ("shift", "negatives")] == [[[2.0]], [[5.0]]]  # type: ignore[union-attr]
 
 
+def test_constants_that_a_recipe_has_kept_are_not_written_twice(tmp_path: Path) -> None:
+    made = Sketch("float32")
+    inputs = [made.input("x", 2), made.input("y", 2), *(made.given(name, np.ones(1)) for name in ("shift", "count"))]
+    op = op_of("CosDistanceWithNegativeSamples")
+    made.network.mark(made.network.add(Node("c", op, inputs, op.attributes(2, 5))), "output")
+    made.network.infer()
+    save_bcn(made.network, tmp_path / "new.dnn")
+    again = load(tmp_path / "new.dnn")
+    assert (again["c"].attributes.shift, again["c"].attributes.negatives) == (2, 5)
+
+
 def test_axes_of_inputs(tmp_path: Path) -> None:
     made = Sketch("float32")
     made.input("one", 2).axis = BATCH

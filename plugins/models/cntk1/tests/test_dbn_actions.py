@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from cntk_model_cntk1.dbn_file import Dbn, DbnLayer, write_dbn
 
+from cntk_core.api import core_ops
 from cntk_kit_recipes.cli import main
+from cntk_testing.inside import load_model
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +30,29 @@ def run(*commands: str, status: int = 0) -> None:
     sections = "\n".join(f"{name} = [ {keys} ]" for name, keys in zip(names, commands, strict=True))
     Path("r.cntk").write_text(f"command = {':'.join(names)}\n{sections}\n", encoding="utf-8")
     assert main(["configFile=r.cntk"]) == status
+
+
+@pytest.mark.parametrize(
+    ("keys", "evaluation", "dropout", "kind"),
+    [
+        ("", "ClassificationError", 0, "uniform"),
+        ("evalCriterion = squareError ; addDropoutNodes = true", "SquareError", 1, "uniform"),
+        ("uniformInit = false ; initValueScale = 100", "ClassificationError", 0, "normal"),
+        ("initValueScale = 0", "ClassificationError", 0, "zero"),
+    ],
+)
+def test_what_a_recipe_says_of_the_network(keys: str, evaluation: str, dropout: int, kind: str) -> None:
+    random = np.random.default_rng(1)
+    layer = DbnLayer("rbmgaussbernoulli", random.random((3, 4), np.float32), random.random(3, np.float32))
+    write_dbn(Dbn(random.random(4, np.float32), np.ones(4, np.float32), [layer]), "trained.dbn")
+    run(f"action = convertdbn ; modelPath = net.dnn ; dbnModelPath = trained.dbn ; outputLayerSize = 300 ; {keys}")
+    network = load_model("net.dnn", core_ops().find)
+    assert [node.op.name for node in network.roots["evaluation"]] == [evaluation]
+    assert sum(node.op.name == "Dropout" for node in network) == dropout
+    (values,) = [node.value for node in network.parameters if node.known_shape in ((3, 300), (300, 3))]
+    largest = float(np.abs(values).max())
+    bounded = float(np.sqrt(6 / 303))
+    assert {"uniform": 0 < largest <= bounded, "normal": largest > 5 * bounded, "zero": largest == 0}[kind]
 
 
 def test_there_and_back(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,3 +110,17 @@ def test_a_model_without_prior(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert Path("out.dbn").read_bytes() == Path("bare.dbn").read_bytes()
     assert "Warning: the model has no node of which it is certain that it is the prior" in capsys.readouterr().err
+
+
+def test_what_cannot_be_exported_is_told_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    run("action = convertdbn ; modelPath = net.dnn ; dbnModelPath = in.dbn ; layerTypes = Tanh")
+    capsys.readouterr()
+    run("action = exportdbn ; modelPath = net.dnn ; dbnModelPath = out.dbn", status=1)
+    said = capsys.readouterr().err.partition("EXCEPTION occurred: ")[2]
+    assert said.startswith("r.cntk:2:29: Tanh 'H1' cannot be written to a DBN file: ")
+    run("action = convertdbn ; modelPath = net.dnn ; dbnModelPath = in.dbn")
+    Path("folder").mkdir()
+    capsys.readouterr()
+    run("action = exportdbn ; modelPath = net.dnn ; dbnModelPath = folder", status=1)
+    said = capsys.readouterr().err.partition("EXCEPTION occurred: ")[2]
+    assert said.startswith("r.cntk:2:51: the DBN file 'folder' cannot be written: Is a directory")

@@ -47,6 +47,21 @@ def test_blocks_come_back(name: str, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("block-simple", [("block", "Affine", ["x"])]),
+        ("net-lstm", [("Block17005", "LSTM", ["Placeholder17051", "Placeholder17052", "s"])]),
+    ],
+)
+def test_blocks_and_their_arguments_have_the_names_of_the_original(
+    name: str, wanted: list[tuple[str, str, list[str]]], tmp_path: Path
+) -> None:
+    """Where an argument has none, its uid stands."""
+    network = load_model(write(name, tmp_path), find_op).network
+    assert [(block.name, block.kind, list(block.arguments)) for block in network.blocks] == wanted
+
+
 @pytest.mark.parametrize("name", ["block-simple", "net-lstm", "net-seq2seq-thought", "mixed-direction-recurrence"])
 def test_values_stay(name: str, tmp_path: Path) -> None:
     network = load_model(write(name, tmp_path), find_op).network

@@ -124,7 +124,13 @@ def test_a_state_comes_back(slots: tuple[str, ...], tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "net.ckp", [found], [parameters])
     (again,) = read_checkpoint(tmp_path / "net.ckp")
     assert (again.samples, again.minibatches) == (16, 2)
-    assert again.schedule["schedule"] == {"0": 0.05}
+    assert again.schedule == {
+        "type": "TrainingParameterSchedule",
+        "epoch_size": 0,
+        "schedule": {"0": 0.05},
+        "version": 2,
+        "ref_mb_size": 0,
+    }
     other, same = store_of(*slots)
     restore_learner(again, other, same, shares)
     for name in slots:

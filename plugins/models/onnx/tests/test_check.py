@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cntk_model_onnx.check import check
+from cntk_model_onnx.check import Difference, check
 from cntk_model_onnx.data import LONGEST, SHORTEST, RandomData
+from cntk_model_onnx.export.choose import outputs_of
 from cntk_model_onnx.settings import ExportSettings
 from judge import difference, written
 
-from cntk_core.api import Input, Network, Node, core_ops
+from cntk_core.api import DataError, Input, Network, Node, core_ops
 from cntk_core.api.builders import BATCH
 from cntk_testing.networks import Sketch
 
@@ -100,6 +101,35 @@ def test_random_outputs_are_left_out_by_name(quantize: str, tmp_path: Path) -> N
     network.roots["output"] = [noisy]
     told = check(network, written(network, path), SETTINGS)
     assert told == f"{path}: onnxruntime runs it; all of its outputs are random, and not compared: 'noisy'"
+
+
+@pytest.mark.parametrize("far", [1e-4, 2e-3])
+def test_the_output_that_is_furthest_off_for_its_size_is_told(
+    far: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [Difference("large", 1e-2, 1e3), Difference("small", far, 0.5), Difference("same", 0.0, 1.0)]
+    monkeypatch.setattr("cntk_model_onnx.check.compare", lambda *arguments: found)
+    made = Sketch("float32")
+    network, path = network_of(made, op(made, "Exp", made.input("x", 3))), tmp_path / "net.onnx"
+    text = f"{path}: onnxruntime differs by {far:.2g} at most, in 'small' of up to 0.5"
+    if far < 1e-3:
+        assert check(network, path, SETTINGS) == text
+        return
+    with pytest.raises(DataError) as caught:
+        check(network, path, SETTINGS)
+    assert str(caught.value) == f"{text}\n    Please report the network; its file should not be used."
+    assert check(network, path, ExportSettings(quantize="int8")) == text
+
+
+def test_what_criteria_look_at_beside_what_others_did_is_an_output() -> None:
+    made = Sketch("float32")
+    x, labels = made.input("x", 3), made.input("labels", 3)
+    plain, shares = op(made, "Exp", x, name="plain"), op(made, "Softmax", x, name="shares")
+    criteria = [op(made, "SquareError", labels, one) for one in (plain, shares)]
+    network = made.finish(None, *criteria).network
+    network.roots["label"], network.roots["output"] = [labels], []
+    network.roots["criterion"], network.roots["evaluation"] = criteria[:1], criteria[1:]
+    assert outputs_of(network) == [plain, shares]
 
 
 def test_samples_as_an_axis_and_back(tmp_path: Path) -> None:

@@ -90,6 +90,16 @@ def test_tensors_elsewhere_are_not_read(tmp_path: Path) -> None:
         load(folder / "net.onnx")
 
 
+def test_graphs_that_are_too_large_without_their_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stripped(written(network(), tmp_path / "net.onnx"))
+    monkeypatch.setattr("cntk_model_onnx.wire._MOST_GRAPH", 1 << 20)
+    assert read_model(path).tensors
+    monkeypatch.setattr("cntk_model_onnx.wire._MOST_GRAPH", 100)
+    with pytest.raises(ModelFormatError) as caught:
+        read_model(path)
+    assert str(caught.value) == f"'{path}' is damaged: its graph has more than 0 MB without the constants"
+
+
 def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
     made = Sketch("float32")
     x = made.input("x", 4)

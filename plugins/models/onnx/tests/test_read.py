@@ -368,6 +368,8 @@ RESIZED = {
     "one of many": resized((2, 4), [1, 0.25], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
     "cubic": resized((1, 5, 6), [1, 1.6, 0.5], mode="cubic"),
     "cubic of another kind": resized((1, 5, 6), [1, 1.6, 1.5], mode="cubic", cubic_coeff_a=-0.5, exclude_outside=1),
+    "without aliases": resized((1, 5, 6), [1, 0.6, 1.5], mode="linear", antialias=1),
+    "cubic without aliases": resized((1, 7, 6), [1, 0.5, 0.7], mode="cubic", antialias=1),
     "a part": one(
         "Resize", (1, 5, 6), number([0, 0, 0.2, 0.1, 1, 1, 0.7, 0.8]), number([1, 1, 0.8, 1.5]), mode="linear",
         coordinate_transformation_mode="tf_crop_and_resize",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_model_onnx.wire import read_model
 from judge import difference, gap_between, load, same, stripped, written
 
 from cntk_core.api import Network, UnsupportedError
@@ -87,6 +88,34 @@ def test_sparse_inputs(tmp_path: Path) -> None:
     made.network.roots["output"] = [root]
     for settings in ({}, {"sparse": "dense"}):
         assert difference(made.network, tmp_path / "net.onnx", **settings) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("op", "step", "default", "zero", "simple"),
+    [
+        ("PastValue", 1, 1.0, True, True),
+        ("FutureValue", 1, 1.0, True, True),
+        ("PastValue", 2, 1.0, True, False),
+        ("PastValue", 1, 0.0, True, False),
+        ("FutureValue", 1, 1.0, False, False),
+    ],
+)
+def test_one_end_of_each_sequence(op: str, step: int, default: float, zero: bool, simple: bool, tmp_path: Path) -> None:
+    """A delay of zeros that begins with 1 chooses one frame, which needs no sums; any other may choose more."""
+    made = SequenceSketch("float32")
+    flag = made.op("Greater", made.op("SumColumnElements", made.x), made.given("least", np.array([0.3])))
+    if zero:
+        flag = made.op("ElementTimes", flag, made.given("none", np.zeros(1)))
+    flags = made.op(op, flag, attributes=type(made.delay()[0].attributes)((), step, default), name="flags")
+    where = made.op("Where", flags, name="where")
+    chosen = made.op("GatherPacked", made.op("PackedIndex", made.x, where), made.x, name="chosen")
+    for node in [node for node in made.network if not node.inputs and node.op.name == "PastValue"]:
+        made.network.remove(node)
+    made.network.infer()
+    made.network.roots["output"] = [chosen]
+    assert difference(made.network, tmp_path / "net.onnx") == 0
+    kinds = {node.op_type for node in read_model(tmp_path / "net.onnx").model.graph.node}
+    assert ("CumSum" not in kinds) == simple
 
 
 @pytest.mark.parametrize("kind", ["greater", "rate"])

@@ -98,6 +98,21 @@ def test_names_of_others() -> None:
     assert values(made) == before
 
 
+@pytest.mark.parametrize("order", ["numpy", "cntk"])
+def test_shapes_that_do_not_fit_are_told_as_the_file_has_them(order) -> None:
+    made = network()
+    name = next(parameter.name for parameter in made.parameters if len(set(parameter.known_shape)) == 2)
+    rows, columns = made[name].known_shape
+    np.savez("w.npz", odd=np.zeros((7, 5)), turned=np.zeros((columns, rows) if order == "numpy" else (rows, columns)))
+    needs = f"'{name}' needs " + (f"{rows} x {columns}" if order == "numpy" else f"{columns} x {rows}")
+    with pytest.raises(DataError) as caught:
+        load_weights(made, "w.npz", order=order, names={name: "odd"}, partial=True)
+    assert str(caught.value).splitlines()[1] == f"    'odd' is 7 x 5, {needs}"
+    with pytest.raises(DataError) as caught:
+        load_weights(made, "w.npz", order=order, names={name: "turned"}, partial=True)
+    assert str(caught.value).splitlines()[1].endswith(f", {needs} (the axes stand the other way round)")
+
+
 def test_a_part() -> None:
     old, new = network(), network(1)
     first, *others = values(old)

@@ -183,6 +183,24 @@ def test_aggregations_inside_workers():
     assert kind.needs(BlockMomentumOptions(ranks_per_worker=2, aggregation="mine")) == ("mine",)
 
 
+def test_aggregations_inside_workers_go_on_where_they_were():
+    def work(communicator):
+        strategies = []
+        for _ in range(2):
+            strategies.append(momentum(ranks_per_worker=2)())
+            store = store_of(first())
+            strategies[-1].begin(store, communicator)
+            inside = strategies[-1].aggregations["full"]
+            assert (inside.store, inside.communicator) == (store, strategies[-1].group)
+        for _ in range(3):
+            strategies[0].begin_epoch(0)
+            strategies[0].reduce(store, StepCounts(5, {}))
+        strategies[1].restore(strategies[0].state())
+        return strategies[1].aggregations["full"].count
+
+    assert VirtualRanks(2, deadline=30.0).run(work) == [3, 3]
+
+
 def test_an_empty_step_takes_nothing_from_residuals():
     """The last step of an epoch, in which no rank of a worker has data, leaves the aggregation as it was."""
     found = run(momentum(ranks_per_worker=2, block_size=20), pairs(((5,) * 3,)), group=True)

@@ -166,6 +166,25 @@ def test_damaged_files(make_sections, case: str) -> None:
     assert str(caught.value) == f"c.bin: {message}"
 
 
+def test_files_without_data(make_sections) -> None:
+    with pytest.raises(CntkError) as caught:
+        make_sections(data=header(b"Binary Data File", 1, 0, 0, 0, 0))
+    assert str(caught.value) == "c.bin: the file has no section with data"
+    with pytest.raises(CntkError) as caught:
+        make_sections("file=()")
+    assert str(caught.value) == "r.cntk:1:1: reader 'BinaryReader' has no file"
+
+
+def test_numbers_that_the_network_cannot_have(make_sections) -> None:
+    data = header(b"Binary Data File", 1, 0, 0, 0, ROWS, (HEADER,))
+    data += header(b"features:Data Section", 2, 1, 8, 2, 2 * ROWS) + np.full((ROWS, 2), 1e300).tobytes()
+    reader = make_sections(data=data, dtype="float32")
+    assert str(reader.source) == "c.bin"
+    with pytest.raises(CntkError) as caught:
+        read(reader)
+    assert str(caught.value) == f"c.bin: byte {2 * HEADER}: section 'features': 1e+300 is too large for float32"
+
+
 def test_a_label_beyond_its_classes(make_sections) -> None:
     reader = make_sections(data=put(2 * HEADER + 8, "I", 3)(plain_labels()))
     with pytest.raises(CntkError) as caught:
@@ -247,3 +266,13 @@ def test_outputs_of_different_lengths_leave_no_file() -> None:
         "    The records of a file belong together; write such nodes to a file of their own."
     )
     assert list(Path("out").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written() -> None:
+    Path("c.bin/in the way").mkdir(parents=True)
+    made = writer({"a": 1}, "wfile=c.bin ; wrecords=10")
+    made.write({"a": [SequenceOutput("", np.ones((2, 1)))]})
+    with pytest.raises(CntkError) as caught:
+        made.close()
+    assert caught.value.message == "'c.bin' cannot be written: is a directory"
+    assert [path.name for path in Path().iterdir()] == ["c.bin"]

@@ -110,6 +110,15 @@ def test_randomization(keys: str, window: Window | None) -> None:
             "r.cntk:1:91: alias 'a' of stream 'b' is taken by stream 'a'",
         ),
         (
+            "reader = [ file = t.ctf ; input = [ a = [ dim = 2147483648 ; format = sparse ] ] ]",
+            "r.cntk:1:43: dim=2147483648 of stream 'a' is larger than 2147483647",
+        ),
+        (
+            # So large a stream is accepted.
+            "reader = [ file = t.ctf ; input = [ a = [ dim = 2147483647 ; format = sparse ] ; b = [ dim = 1 ] ] ]",
+            "r.cntk:1:82: stream 'b' of reader 'CNTKTextFormatReader' needs format",
+        ),
+        (
             "reader = [ file = t.ctf ; input = [ a = [ dim = 3000000000 ; format = sparse ] ] ]",
             "r.cntk:1:43: dim=3000000000 of stream 'a' is larger than 2147483647",
         ),

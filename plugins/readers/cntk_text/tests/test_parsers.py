@@ -97,6 +97,7 @@ def test_short_samples_are_noted() -> None:
         ("|a 1 x 3", 6, "stream 'a': 'x' is no number"),
         ("|a 1 .5 3", 6, "stream 'a': '.5' is no number (a digit must stand before the point)"),
         ("|a 1 2,5 3", 6, "stream 'a': '2,5' is no number (the decimal point is '.')"),
+        ("|a 1 2,x 3", 6, "stream 'a': '2,x' is no number"),
         ("|a nan 2 3", 4, "stream 'a': 'nan' is no number (the format has no infinite or missing values)"),
         ("|a -inf 2 3", 4, "stream 'a': '-inf' is no number (the format has no infinite or missing values)"),
         ("|a 1 2 1.e5", 8, "stream 'a': '1.e5' is no number"),

@@ -54,6 +54,16 @@ def test_both_ways_read_the_same(
         assert read(path, patch, usual=True) == read(path, patch, usual=False)
 
 
+def test_the_first_wrong_states_are_compared_with_those_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "labels.mlf"
+    path.write_text("#!MLF!#\n" + "".join(f'"u{n}.lab"\n0 3 sill_s2\n.\n' for n in range(12)))
+    parser = LabelParser(STATES, 3)
+    parser.read(path)
+    errors = [error.message for error in parser.labels().errors]
+    wrong = "state 'sill_s2' is not in the state list"
+    assert errors == [f"{wrong}; did you mean 'sil_s2'?"] * 10 + [wrong] * 2
+
+
 SOUND = '"u.lab"\n0 3 a\n3 5 sil_s2 2.5\n.\n'
 
 

@@ -81,8 +81,10 @@ def test_images_in_containers(folder: Path) -> None:
     Path("sub/m.txt").write_text(".../a.zip@/deep/x.png\t0\nb.zip@/deep/x.png\t0\nb.zip@/deep/x.png\t0\n")
     images = read_map(Path("sub/m.txt"), 1, None)
     assert [images.read(i) for i in range(3)] == [b"sub/a.zip", b"b.zip", b"b.zip"]
+    files = [container._zip.fp for container in images.containers.values()]
     images.close()
     images.close()
+    assert [file is not None and file.closed for file in files] == [True, True]
 
 
 def test_a_damaged_container(folder: Path) -> None:

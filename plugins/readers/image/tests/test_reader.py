@@ -48,6 +48,36 @@ def test_transforms_that_change_nothing_cost_nothing(images: Path, make) -> None
     assert reader.source._maker._pipeline._last_scale is not None
 
 
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ("", ("linear", "fill", -1)),
+        ("interpolations=cubic", ("cubic", "fill", -1)),
+        ("interpolations=nearest ; scaleMode=crop", ("nearest", "crop", -1)),
+        ("scaleMode=pad ; padValue=7", ("linear", "pad", 7)),
+    ],
+)
+def test_what_a_recipe_says_of_scaling(images: Path, make, keys: str, wanted: tuple[str, str, int]) -> None:
+    text = deserializer(f"type=Scale ; width=5 ; height=4 ; channels=3 ; {keys}", "type=Transpose")
+    (step,) = make("ImageDeserializer", text).source._maker._pipeline.steps
+    assert (step.width, step.height) == (5, 4)
+    assert (step.method, step.mode, step.pad) == wanted
+
+
+@pytest.mark.parametrize(
+    ("keys", "threads"),
+    [
+        ("numCPUThreads=3", 3),
+        ("multiThreadedDeserialization=true ; numCPUThreads=3", 3),
+        ("multiThreadedDeserialization=false ; numCPUThreads=3", 1),
+        ("", 0),
+    ],
+)
+def test_how_many_threads_decode(images: Path, make, keys: str, threads: int) -> None:
+    text = deserializer("type=Scale ; width=5 ; height=4 ; channels=3", top=f"randomize=none ; {keys}")
+    assert make("ImageDeserializer", text).settings.threads == threads
+
+
 def test_order_of_the_colours(images: Path, make) -> None:
     (planes,) = (read(make("ImageReader", legacy())),)
     (pixels,) = (read(make("ImageReader", legacy("mbFormat=nhwc"))),)

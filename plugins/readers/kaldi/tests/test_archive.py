@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_reader_kaldi.archive import ArchiveFile
+from cntk_reader_kaldi.posteriors import Posterior
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kaldi_bytes import alignment, compressed, matrix, posterior, text_matrix, vector
@@ -71,23 +72,43 @@ def test_compressed_by_percentiles() -> None:
 
 
 CLASSES = [
-    (alignment([3, 0, 2]), [3, 0, 2]),
-    (alignment([4]), [4]),
-    (alignment([]), []),
-    (b"3 0 2\n", [3, 0, 2]),
-    (posterior([[(3, 1.0)], [(0, 0.25), (2, 0.75)]]), [3, 2]),
-    (b"[ 3 1 ] [ 0 0.25 2 0.75 ]\n", [3, 2]),
+    (alignment([3, 0, 2]), [1, 1, 1], [3, 0, 2], [1, 1, 1]),
+    (alignment([4]), [1], [4], [1]),
+    (alignment([]), [], [], []),
+    (b"3 0 2\n", [1, 1, 1], [3, 0, 2], [1, 1, 1]),
+    (posterior([[(3, 1.0)], [(0, 0.25), (2, 0.75)]]), [1, 2], [3, 0, 2], [1, 0.25, 0.75]),
+    (b"[ 3 1 ] [ 0 0.25 2 0.75 ]\n", [1, 2], [3, 0, 2], [1, 0.25, 0.75]),
+    (posterior([[], [(3, 0.5)], []]), [0, 1, 0], [3], [0.5]),
+    (b"[ ] [3 0.5] []\n", [0, 1, 0], [3], [0.5]),
 ]
 
 
-@pytest.mark.parametrize(("data", "expected"), CLASSES)
-def test_classes(data: bytes, expected: list[int]) -> None:
+@pytest.mark.parametrize(("data", "counts", "classes", "weights"), CLASSES)
+def test_classes(data: bytes, counts: list[int], classes: list[int], weights: list[float]) -> None:
     Path("x.ark").write_bytes(b"k " + data + b"next 1 2\n")
     file = ArchiveFile("x.ark")
-    found, end = file.classes(2)
+    found, end = file.posterior(2)
     file.close()
-    assert found.tolist() == expected
+    assert (found.counts.tolist(), found.classes.tolist(), found.weights.tolist()) == (counts, classes, weights)
     assert end == 2 + len(data)
+
+
+def test_the_largest_class_of_each_frame() -> None:
+    weights = np.array([0.4, 0.4, 0.1, np.nan, 2, 0])
+    found = Posterior(np.array([3, 0, 2, 1]), np.array([5, 6, 7, 8, 9, 4], dtype=np.int32), weights).largest()
+    assert (found.counts.tolist(), found.classes.tolist()) == ([1, 0, 1, 1], [5, 8, 4])
+    assert found.weights.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("frames", "counts", "classes"),
+    [(0, [2, 0, 1], [5, 6, 7]), (1, [2, 2, 0], [5, 6, 5, 6]), (2, [2, 2, 2], [5, 6] * 3), (9, [2, 2, 2], [5, 6] * 3)],
+)
+def test_delayed_classes(frames: int, counts: list[int], classes: list[int]) -> None:
+    found = Posterior(np.array([2, 0, 1]), np.array([5, 6, 7], dtype=np.int32), np.array([0.5, 0.25, 1]))
+    later = found.delayed(frames)
+    assert (later.counts.tolist(), later.classes.tolist()) == (counts, classes)
+    assert later.weights.tolist() == [{5: 0.5, 6: 0.25, 7: 1}[one] for one in classes]
 
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -95,5 +116,5 @@ def test_classes(data: bytes, expected: list[int]) -> None:
 def test_alignments_are_not_mistaken_for_posteriors(classes: list[int]) -> None:
     Path("x.ark").write_bytes(alignment(classes) + b"next ")
     file = ArchiveFile("x.ark")
-    assert file.classes(0)[0].tolist() == classes
+    assert file.posterior(0)[0].classes.tolist() == classes
     file.close()

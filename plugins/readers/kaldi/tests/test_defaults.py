@@ -6,13 +6,18 @@ from typing import Any
 
 import attrs
 import pytest
-from cntk_reader_kaldi.options import FeatureKeys
+from cntk_reader_kaldi.options import AlignmentKeys, FeatureKeys, KaldiKeys
 
 DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         FeatureKeys,
-        {"max_line_bytes": 67108864, "expand_to_utterance": False},
+        {"max_line_bytes": 67108864, "expand_to_utterance": False, "allow_commands": False},
     ),
+    (
+        AlignmentKeys,
+        {"max_line_bytes": 67108864, "soft_labels": True, "targets_delay": 0, "allow_commands": False},
+    ),
+    (KaldiKeys, {"soft_labels": True, "targets_delay": 0, "allow_commands": False}),
 ]
 
 

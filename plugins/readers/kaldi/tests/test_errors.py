@@ -19,8 +19,13 @@ GOOD = matrix(ONE)
 CUT = "\n    The file is damaged or was not copied to its end."
 OTHER = "\n    Features are matrices (FM, DM, CM) or vectors (FV, DV); or the offset in the list is wrong."
 LEAVE = "\n    Leave the utterance out of the list."
-FORMS = "\n    A line is: key path, key path:offset, or with a range of rows behind it, path:offset[first:last]."
-RUN = "\n    Run it yourself and write what it gives to a file: ... ark:features.ark"
+FORMS = (
+    "\n    A line is: key path, key path:offset, or with ranges of rows and columns behind it, path:offset[0:49,3:5]."
+)
+RUN = (
+    "\n    allowCommands=true in the reader's block runs it for each reader; `cntk kaldi-prepare RECIPE` once for all."
+)
+WRITE = "\n    Write what it gives to a file: ... ark:features.ark"
 
 
 @pytest.fixture(autouse=True)
@@ -74,10 +79,19 @@ LISTS = {
     "twice": ("utt good.ark\nutt good.ark", "x.scp:2: the key 'utt' stands in line 1 already\n    Each utterance has "
               "one line."),
     "range": ("utt good.ark[0:x]", "x.scp:1: '[0:x]' is no range of rows" + FORMS),
-    "columns": ("utt good.ark[0:1,0:0]", "x.scp:1: '[0:1,0:0]' is no range of rows" + FORMS),
+    "columns": ("utt good.ark[0:1,0:x]", "x.scp:1: '[0:1,0:x]' is no range of rows and range of columns" + FORMS),
+    "three ranges": ("utt good.ark[0:1,0:1,0:1]", "x.scp:1: '[0:1,0:1,0:1]' is no range of rows and range of columns"
+                     + FORMS),
+    "brackets": ("utt good.ark]", "x.scp:1: 'good.ark]' is no range of rows" + FORMS),
+    "columns backwards": ("utt good.ark[:,1:0]", "x.scp:1: the range [1:0] ends before it begins" + FORMS),
+    "columns beyond": ("utt good.ark[:,1:2]", "x.scp:1: column 2 of 'utt' is wanted, and its matrix has columns 0 to 1"
+                       "\n    A range counts columns from 0 and includes the last."),
+    "standard input": ("utt -", "x.scp:1: '-', the standard input, is not read" + WRITE),
     "backwards": ("utt good.ark[1:0]", "x.scp:1: the range [1:0] ends before it begins" + FORMS),
-    "beyond": ("utt good.ark[0:2]", "x.scp:1: row 2 of 'utt' is wanted, and its matrix has rows 0 to 1\n"
+    "beyond": ("utt good.ark[0:5]", "x.scp:1: row 5 of 'utt' is wanted, and it has rows 0 to 1\n"
                "    A range counts rows from 0 and includes the last."),
+    "begins beyond": ("utt good.ark[2:3]", "x.scp:1: row 2 of 'utt' is wanted, and it has rows 0 to 1\n"
+                      "    A range counts rows from 0 and includes the last."),
     "offset": ("utt good.ark:900", "x.scp:1: 'good.ark', byte 900: there is nothing: the file has 31 bytes\n"
                "    The list belongs to another archive."),
     "no archive": ("utt none.ark", "x.scp:1: cannot open archive 'none.ark': no such file or directory\n"
@@ -114,6 +128,11 @@ ALIGNMENTS = {
                 "have 2147483647 frames" + CUT),
     "words": (b"utt-a one two\n", ALI + "6: 'one two' is neither an alignment nor a posterior" + PAIRS),
     "half a pair": (b"utt-a [ 1 ]\n", ALI + "6: '[ 1 ]' is neither an alignment nor a posterior" + PAIRS),
+    "no close": (b"utt-a [ 1 0.5 [ 2 1 ]\n", ALI + "6: '[ 1 0.5 [ 2 1 ]' is neither an alignment nor a posterior"
+                 + PAIRS),
+    "before": (b"utt-a 3 [ 1 0.5 ]\n", ALI + "6: '3 [ 1 0.5 ]' is neither an alignment nor a posterior" + PAIRS),
+    "weight": (b"utt-a [ ] [ 1 1 2 nan ]\n", "r.cntk:2:23: frame 1 of 'utt-a' has a weight that is no number\n"
+               "    Weights of a posterior are numbers, mostly from 0 to 1."),
     "class": (b"utt-a 0 1 3\n", "r.cntk:2:23: frame 2 of 'utt-a' is of class 3, but labelDim=3\n"
               "    Classes are counted from 0; labelDim is how many there are."),
     "twice": (b"utt-a 0 1\nutt-a 0 1\n", ALI + "16: the key 'utt-a' is there twice\n"
@@ -134,11 +153,11 @@ def test_alignments(make, case: str) -> None:
 
 def test_ranges_of_alignments(make) -> None:
     Path("ali.ark").write_bytes(b"utt-a " + alignment([0] * 7))
-    Path("ali.scp").write_text("utt-a ali.ark:6[4:7]\n")
+    Path("ali.scp").write_text("utt-a ali.ark:6[4:10]\n")
     with pytest.raises(CntkError) as caught:
         read(make, F + L.replace("ark:ali.ark", "scp:ali.scp"))
     assert str(caught.value) == (
-        "ali.scp:1: frame 7 of 'utt-a' is wanted, and its alignment has 7\n"
+        "ali.scp:1: frame 10 of 'utt-a' is wanted, and it has frames 0 to 6\n"
         "    A range counts frames from 0 and includes the last."
     )
     Path("ali.ark").write_bytes(b"utt-a " + alignment([]))
@@ -217,9 +236,8 @@ BLOCKS = {
     "neither": ("features=[ dim=2 ]", "r.cntk:1:1: stream 'features' of reader 'Kaldi2Reader' has neither rx nor "
                 "scpFile\n"
                 "    Write scpFile=feats.scp, or rx=... with scp:... or ark:... in the file that it names."),
-    "transform": (F.replace("dim=2", "dim=2 ; featureTransform=t.nnet"), "r.cntk:1:20: stream 'features' of reader "
-                  "'Kaldi2Reader': featureTransform is not there yet\n"
-                  "    Write the transformed features to an archive with Kaldi's nnet-forward."),
+    "standard input": (F + L.replace("ark:ali.ark", "ark:-"), "r.cntk:2:23: the standard input cannot be read as "
+                       "a table" + WRITE),
     "sequence training": (F + "seqTrainCriterion=mmi", "r.cntk:2:1: reader 'Kaldi2Reader': seqTrainCriterion (sequence "
                           "training) is not there yet"),
     "no features": (L, "r.cntk: reader 'Kaldi2Reader' has no block of features\n"
@@ -301,7 +319,7 @@ def test_lists_of_anybody(make, text: str, keys: str, message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("length", ["9" * 5000, "-1", "\u0661"])
+@pytest.mark.parametrize("length", ["9" * 5000, "9" * 19, "-1", "\u0661"])
 def test_lengths_that_are_none(make, length: str) -> None:
     Path("r").write_text("scp:feats.scp\n")
     Path("lengths").write_text(f"utt-a {length}\n", encoding="utf-8")
@@ -323,7 +341,7 @@ def test_words_that_are_no_numbers(word: bytes) -> None:
 def test_lines_that_are_no_alignments(line: bytes) -> None:
     Path("x.ark").write_bytes(line)
     with closing(ArchiveFile("x.ark")) as file, pytest.raises(DataError, match="is neither an alignment nor a post"):
-        file.classes(0)
+        file.posterior(0)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +350,7 @@ def test_lines_that_are_no_alignments(line: bytes) -> None:
 def test_long_lines_of_text(data: bytes, what: str) -> None:
     Path("x.ark").write_bytes(data)
     with closing(ArchiveFile("x.ark", max_line_bytes=8)) as file, pytest.raises(DataError) as caught:
-        file.header(0) if b"[" in data else file.classes(0)
+        file.header(0) if b"[" in data else file.posterior(0)
     assert f"{what} has more than 8 bytes, maxLineBytes=8" in caught.value.message
 
 

@@ -44,6 +44,23 @@ def test_features_and_labels(make, table: str) -> None:
     assert not list(reader.check())
 
 
+def test_files_whose_names_look_like_specifiers(make) -> None:
+    Path("feats.scp").rename("odd:feats.scp")
+    Path("ark").write_bytes(Path("feats.ark").read_bytes())
+    for table in ("odd:feats.scp", "ark"):
+        reader = make(f'frameMode=false\n{ORDER}features=[ dim=2 ; scpFile="{table}" ]')
+        assert utterances(reader) == expected()
+
+
+def test_utterances_of_several_chunks(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_kit_readers.utterances.CHUNK_FRAMES", 1)
+    reader = make(f"frameMode=false\n{ORDER}{F}{L}")
+    chunks = len(reader.source.index())
+    assert chunks > 3
+    assert [key for chunk in range(chunks) for key in reader.source.load(chunk).keys] == list(LENGTHS)
+    assert utterances(reader) == expected()
+
+
 def test_text_archives(make) -> None:
     Path("t.ark").write_bytes(archive({name: text_matrix(frames_of(name)) for name in LENGTHS})[0])
     Path("ali.txt").write_bytes(archive({n: b"".join(b"%d " % c for c in classes_of(n)) + b"\n" for n in LENGTHS})[0])
@@ -115,10 +132,48 @@ def test_i_vectors(make) -> None:
 
 
 def test_posteriors(make) -> None:
-    frames = {name: [[(c, 0.6), ((c + 1) % 3, 0.4)] for c in classes_of(name)] for name in LENGTHS}
+    frames = {name: [[(c, 0.25), ((c + 1) % 3, 0.5)] for c in classes_of(name)] for name in LENGTHS}
+    frames["utt-c"][4] = []
     Path("ali.ark").write_bytes(archive({name: posterior(own) for name, own in frames.items()})[0])
-    labels = utterances(make(f"frameMode=false\n{ORDER}{F}{L}"), "labels")
+    soft = utterances(make(f"frameMode=false\n{ORDER}{F}{L}"), "labels")
+    rows = [[dict(pairs).get(i, 0) for i in range(3)] for pairs in frames["utt-c"]]
+    assert soft["utt-c"] == rows
+    assert rows[4] == [0, 0, 0]
+    hard = utterances(make(f"frameMode=false\nsoftLabels=false\n{ORDER}{F}{L}"), "labels")
+    assert hard["utt-c"] == [[float(value == 0.5) for value in row] for row in rows]
+
+
+def test_labels_that_come_later(make) -> None:
+    for key in ("targets_delay", "targetsDelay"):
+        labels = utterances(make(f"frameMode=false\n{key}=2\n{ORDER}{F}{L}"), "labels")
+        own = classes_of("utt-c")
+        assert np.argmax(labels["utt-c"], axis=1).tolist() == [own[0], own[0], *own[:-2]]
+
+
+def test_label_mapping(make) -> None:
+    """The number of a class is that of its line; the same numbers change nothing."""
+    Path("map").write_text("2\n0\n1\n")
+    labels = utterances(make(f"frameMode=false\n{ORDER}{F}{L.replace(']', '; labelMappingFile=map ]')}"), "labels")
+    assert np.argmax(labels["utt-c"], axis=1).tolist() == [[1, 2, 0][one] for one in classes_of("utt-c")]
+    Path("map").write_text("0\n1\n2\n")
+    labels = utterances(make(f"frameMode=false\n{ORDER}{F}{L.replace(']', '; labelMappingFile=map ]')}"), "labels")
     assert np.argmax(labels["utt-c"], axis=1).tolist() == classes_of("utt-c")
+
+
+def test_ranges_of_columns(make) -> None:
+    offset = Path("feats.scp").read_text().split()[1]
+    Path("part.scp").write_text(f"one {offset}[0:2,1:1]\nall {offset}[:,0:0]\n")
+    reader = make(f"frameMode=false\n{ORDER}features=[ dim=1 ; scpFile=part.scp ]")
+    whole = frames_of("utt-a")
+    assert utterances(reader) == {"one": whole[:3, 1:].tolist(), "all": whole[:, :1].tolist()}
+
+
+def test_ranges_that_end_a_little_late(make) -> None:
+    offset = Path("feats.scp").read_text().split()[1]
+    Path("part.scp").write_text(f"one {offset}[5:9]\n")
+    reader = make(f"frameMode=false\n{ORDER}features=[ dim=2 ; scpFile=part.scp ]")
+    assert utterances(reader) == {"one": frames_of("utt-a")[5:].tolist()}
+    assert reader.told == ["WARNING: part.scp: 1 ranges end up to 3 frames behind their utterance"]
 
 
 def test_truncated_training(make) -> None:

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from cntk_reader_language import LMSequenceReader, LUSequenceReader
 
-from cntk_core.api import ReaderContext
-from cntk_core.api.builders import parse_text
+sys.path.insert(0, str(Path(__file__).parent))  # for language_texts
 
-LM = """
-reader = [
-    readerType = LMSequenceReader ; file = lm.txt ; wordclass = classes.txt {keys}
-    features = [ dim = 5 {features} ]
-    labelIn = [ labelDim = 5 ; labelMappingFile = none.txt ; endSequence = "</s>" {words} ]
-    labels = [ labelType = nextWord {labels} ]
-]
-"""
-LU = """
-reader = [
-    readerType = LUSequenceReader ; file = lu.txt ; wordmap = map.txt {keys}
-    features = [ dim = 0 ]
-    labelIn = [ token = words.txt ; labelDim = 5 ; endSequence = EOS {words} ]
-    labels = [ token = tags.txt ; labelDim = 2 {labels} ]
-]
-"""
+from language_texts import LM, LU, make_reader
 
 
 @pytest.fixture(autouse=True)
@@ -39,16 +23,6 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("tags.txt").write_text("O\nT\n")
     Path("map.txt").write_text("EOS EOS\nx x\ny x\n")
     Path("lu.txt").write_text("x O\ny T\nEOS O\n\n\nz O\nother T\n\nx y T\nz O\ny O\nEOS O\n")
-
-
-def make_reader(
-    kind: type, recipe: str, for_writing: bool = False, inputs: dict | None = None, trace=None, **parts: str
-):
-    """Make a reader of a recipe with some parts."""
-    names = ("keys", "features", "words", "labels")
-    block = parse_text(recipe.format(**{name: parts.get(name, "") for name in names}), file="r.cntk").section("reader")
-    context = ReaderContext(dtype=np.dtype(np.float64), for_writing=for_writing, inputs=inputs or {}, trace=trace)
-    return kind(kind.settings_from(block, f"reader '{kind.__name__}'"), context)
 
 
 @pytest.fixture

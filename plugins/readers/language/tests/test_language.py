@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_reader_language import LMSequenceReader, LUSequenceReader
+from language_texts import LM, LU, make_reader
 
 from cntk_core.api import CntkError, EpochSpec
 
@@ -216,6 +218,33 @@ def test_blocks_that_are_missing(lm, lu) -> None:
     for make, kind in ((lm, "LMSequenceReader"), (lu, "LUSequenceReader")):
         text = error_of(make, labels="]\n    other = [ labelDim = 3")
         assert text.startswith(f"r.cntk:2:1: reader '{kind}' needs two blocks of labels, and has 3\n")
+
+
+def without(kind: type, recipe: str, *left_out: str) -> str:
+    """What is said of a recipe of which parts are left out."""
+    for text in left_out:
+        assert text in recipe
+        recipe = recipe.replace(text, "")
+    with pytest.raises(CntkError) as caught:
+        make_reader(kind, recipe)
+    return str(caught.value)
+
+
+def test_keys_that_need_others() -> None:
+    assert without(LMSequenceReader, LM, "wordclass = classes.txt ").endswith(
+        'mode=class needs a class file\n    Add wordclass="..." to the reader, or mode=softmax.'
+    )
+    softmax = LM.replace("{features}", "; mode = softmax")
+    assert without(LMSequenceReader, softmax, "wordclass = classes.txt ", "labelMappingFile = none.txt ; ").endswith(
+        'the words have no numbers\n    Add labelMappingFile="..." to the labels, or wordclass="..." to the reader.'
+    )
+    assert without(LUSequenceReader, LU.replace("{words}", "; useWordMap = true"), "wordmap = map.txt ").endswith(
+        'useWordMap=true needs a word map\n    Add wordmap="..." to the reader.'
+    )
+    assert without(LUSequenceReader, LU, "    features = [ dim = 0 ]\n").endswith(
+        "reader 'LUSequenceReader' needs a block of features\n"
+        "    Add features=[ dim=... ] for the input of the network."
+    )
 
 
 WRONG_LU = {

@@ -32,6 +32,7 @@ def test_both_ways_read_the_same(kind: str, lm, lu, monkeypatch: pytest.MonkeyPa
 
     @examples(150)
     @given(LINES, SEPARATORS)
+    @example([["</s>", "a", "b", "</s>"]], " ")
     @example([["</s>", "a", "</s>"], ["</s>", "zebra", "b", "</s>"]], " ")
     @example([["x", "y", "O"], ["EOS", "O"], [], ["z", "T"]], " ")
     def compare(lines: list[list[str]], separator: str) -> None:

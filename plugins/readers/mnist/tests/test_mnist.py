@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import struct
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from cntk_reader_mnist.reader import IdxSource
 
 from cntk_core.api import CntkError, EpochSpec, ReaderContext
 from cntk_core.api.builders import parse_text
+from cntk_core.api.readers import ChunkInfo
 
 RECIPE = """
 reader = [
@@ -95,7 +97,20 @@ def test_random_order() -> None:
 def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = read(make())
     monkeypatch.setattr("cntk_reader_mnist.reader.CHUNK_BYTES", 12)
+    sizes: list[list[int]] = []
+    index = IdxSource.index
+
+    def noted(self: IdxSource) -> Sequence[ChunkInfo]:
+        found = index(self)
+        sizes.append([info.samples for info in found])
+        return found
+
+    monkeypatch.setattr(IdxSource, "index", noted)
     assert read(make()) == expected
+    assert sizes[0] == [2, 2, 1]
+    monkeypatch.setattr("cntk_reader_mnist.reader.CHUNK_BYTES", 5)
+    assert read(make()) == expected
+    assert sizes[-1] == [1] * 5
 
 
 def test_shape_of_the_network() -> None:

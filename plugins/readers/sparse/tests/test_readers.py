@@ -194,6 +194,34 @@ def test_wrong_recipes(make, name: str, text: str, message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_blocks_say_what_they_are(make) -> None:
+    """Not by their keys alone."""
+    text = CORPUS.replace("l=[ labelDim=1 ]", "l=[ sectionType=Labels ]")
+    reader = make("SparsePCReader", text, {"c.bin": ROWS}, dtype="float32")
+    assert read(reader)["l"] == [[0], [0.5], [1], [1.5]]
+
+
+def test_sequences_that_are_not_whole(make) -> None:
+    reader = make("SparsePCReader", CORPUS + "microbatchSize=3", {"c.bin": ROWS}, dtype="float32")
+    with pytest.raises(CntkError) as caught:
+        read(reader)
+    assert str(caught.value) == (
+        f"c.bin: byte {len(ROWS)}: the last sequence has 1 rows, microbatchSize=3\n"
+        "    microbatchSize has to divide the number of rows."
+    )
+
+
+def test_inputs_of_other_sizes_are_named_together(make) -> None:
+    with pytest.raises(CntkError) as caught:
+        make("SparsePCReader", CORPUS, {"c.bin": ROWS}, inputs={"q": (4,), "l": (2,)})
+    said = str(caught.value).splitlines()
+    assert [line.partition(": ")[2] for line in said[::2]] == [
+        "stream 'q' has dim=3, but the network's input 'q' is [4]",
+        "stream 'l' has labelDim=1, but the network's input 'l' is [2]",
+        "",
+    ]
+
+
 def test_an_input_of_another_size(make) -> None:
     with pytest.raises(CntkError) as caught:
         make("DSSMReader", DSSM, PAIRS, inputs={"q": (4,)})

@@ -67,17 +67,26 @@ def test_both_ways_to_read_numbers_agree(cells: list[str]) -> None:
             "column 0 (stream 'x'): '1,5' is no number "
             '(customDecimalPoint="," or customDelimiter="," says what a comma is)',
         ),
+        ("a,b", "column 0 (stream 'x'): 'a,b' is no number"),
         ("\x01", "column 0 (stream 'x'): '\\x01' is no number"),
     ],
 )
 def test_bad_numbers(text: str, message: str) -> None:
-    assert parse(f"1\n\n{text}\n2").problems == [LineProblem(2, message)]
+    table = parse(f"1\n\n{text}\n2")
+    assert table.problems == [LineProblem(2, message)]
+    assert table.values[0].tolist() == [[1], [2]]
 
 
 def test_too_few_columns() -> None:
     message = "the line has {} (start=1, dim=2) needs 3"
     found = parse("1 2 3\n1\n1 2\n", 1, 2).problems
     assert [p.message for p in found] == [message.format(f"{n} stream 'x'") for n in ("1 column;", "2 columns;")]
+
+
+def test_too_few_columns_for_the_stream_that_ends_last() -> None:
+    streams = [Columns("x", 0, 4), Columns("y", 2, 1)]
+    found = parse_table(b"1 2\n", streams, Marks(), DOUBLE).problems
+    assert found == [LineProblem(0, "the line has 2 columns; stream 'x' (start=0, dim=4) needs 4")]
 
 
 def test_single_precision_has_a_limit() -> None:
@@ -116,9 +125,10 @@ def test_the_compiled_loop_reads_what_lines_are(lines: list[str], layout: list[C
 def test_regular_tables_are_read_by_the_loop() -> None:
     text = b"".join(b"%d,%d.25,a,-3e-%d,rest of it\r\n\n" % (i, i, i) for i in range(50))
     layout = [Columns("x", 0, 2), Columns("y", 2, 1, {b"a": 7}), Columns("z", 3, 1)]
-    fast, slow = read_regular(text, layout, Marks(b","), DOUBLE), parse_lines(text, layout, Marks(b","), DOUBLE)
-    assert fast is not None
-    assert [one.tolist() for one in fast] == [one.tolist() for one in slow.values]
+    for data, marks in ((text, Marks(b",")), (text.replace(b",", b" "), Marks())):
+        fast, slow = read_regular(data, layout, marks, DOUBLE), parse_lines(data, layout, marks, DOUBLE)
+        assert fast is not None
+        assert [one.tolist() for one in fast] == [one.tolist() for one in slow.values]
 
 
 def test_a_comma_that_is_both_marks_separates_columns() -> None:
@@ -129,3 +139,4 @@ def test_a_comma_that_is_both_marks_separates_columns() -> None:
 @pytest.mark.parametrize("delimiter", ["e", "5"])
 def test_delimiters_that_belong_to_numbers(delimiter: str) -> None:
     assert parse(f"1{delimiter}2", 0, 2, Marks(delimiter.encode())).values[0].tolist() == [[1, 2]]
+    assert parse(f"1{delimiter}2{delimiter}3", 0, 1, Marks(delimiter.encode())).values[0].tolist() == [[1]]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cntk_reader_uci import UCIFastReader
 from cntk_reader_uci.source import TableSource
+from cntk_reader_uci.table import Marks
 
 from cntk_core.api import CntkError, EpochSpec, ReaderContext
 from cntk_core.api.builders import parse_text
@@ -75,7 +76,10 @@ def test_regression_and_overlapping_columns() -> None:
 
 
 def test_labels_that_are_not_read() -> None:
-    assert list(read(make(labels="start = 0 ; dim = 0 ; labelType = none"))) == ["features"]
+    none = "start = 0 ; dim = 0 ; labelType = none"
+    assert list(read(make(labels=none))) == ["features"]
+    more = f"{none} ] ; more = [ start = 1 ; dim = 1"
+    assert list(read(make(labels=more))) == ["features", "more"]
 
 
 def test_label_dim_of_the_mapping_file_or_larger() -> None:
@@ -111,6 +115,12 @@ def test_a_label_map_is_made_from_the_data() -> None:
     assert found["labels"] == np.eye(3)[[0, 1, 2, 0]].tolist()
     assert Path("run/new.txt").read_text() == "b\na\nc\n"
     assert told == ["label mapping file 'run/new.txt' written with 3 labels"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_label_that_is_found() -> None:
+    Path("t.txt").write_bytes(b"\xef\xbb\xbfb 1 2\n\xef\xbb\xbfb 1 2\nb 1 2\n")
+    make(KEYS + "; allowMapCreation = true", labels="labelDim = 3 ; labelMappingFile = new.txt")
+    assert Path("new.txt").read_bytes() == b"b\n\xef\xbb\xbfb\n"
 
 
 @pytest.mark.parametrize(
@@ -174,9 +184,10 @@ def test_errors_of_the_table() -> None:
         "t.txt:2: column 2 (stream 'features'): 'x' is no number\n"
         "t.txt:3: the line has 2 columns; stream 'features' (start=1, dim=2) needs 3"
     )
-    reader = make()
-    assert sorted(str(error) for error in reader.check()) == expected.split("\n")
-    reader.close()
+    for keys in ("", "; chunkSizeInBytes = 1"):
+        reader = make(KEYS + keys)
+        assert sorted(str(error) for error in reader.check()) == expected.split("\n")
+        reader.close()
     assert "3 problems found" in error_of()
 
 
@@ -194,7 +205,10 @@ def test_missing_and_empty_files() -> None:
     reader.close()
     assert error_of() == "t.txt has no samples"
     Path("t.txt").unlink()
-    assert error_of().startswith("r.cntk:4:5: UCIFastReader: cannot open file 't.txt': no such file or directory")
+    relative = "\n    A relative name starts at the directory in which the command runs."
+    assert error_of() == f"r.cntk:4:5: UCIFastReader: cannot open file 't.txt': no such file or directory{relative}"
+    Path("t.txt").mkdir()
+    assert error_of() == "r.cntk:4:5: UCIFastReader: cannot open file 't.txt': is a directory"
 
 
 def test_errors_of_the_mapping_file() -> None:
@@ -279,6 +293,13 @@ def test_data_in_their_order_come_in_small_chunks(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("cntk_kit_readers.chunked.FIRST_BYTES", 14)
     assert read(make()) == expected
     assert max(loaded) > 0
+
+
+@pytest.mark.parametrize(("size", "samples"), [(6, [1, 1, 1, 1]), (9, [2, 1, 1]), (15, [2, 2]), (1000, [4])])
+def test_chunks_have_as_many_bytes_as_asked_for(size: int, samples: list[int]) -> None:
+    """The lines have 6, 9, 1, 8 and 12 bytes."""
+    source = TableSource(Path("t.txt"), None, (), Marks(), size, np.float32)
+    assert [info.samples for info in source.index()] == samples
 
 
 def test_whole_minibatches_alone() -> None:

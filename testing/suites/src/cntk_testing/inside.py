@@ -32,6 +32,7 @@ from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
 from cntk_core.ops.language.reader_order import pack, unpack
 from cntk_core.plugins.faults import fault_error
 from cntk_core.plugins.registering import registrations_kept
+from cntk_core.trust import trusting_nothing
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 from cntk_kit_recipes.session.saving import Saver
@@ -78,6 +79,7 @@ __all__ = [
     "read_model_info",
     "registrations_kept",
     "save_model",
+    "trusting_nothing",
     "unpack",
     "unpack_sequences",
 ]

@@ -1,4 +1,4 @@
-"""Recognisers that are trained on whole utterances, against lattices and against a graph, on which engines are compared."""
+"""Recognisers trained on whole utterances, against lattices and against a graph, on which engines are compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ def against_lattices(dtype: Any) -> Sample:
     logs = made.op("Minus", made.op("LogSoftmax", scores), made.given("prior", np.log([0.5, 0.3, 0.2])))
     lattices = made.network.add(Input.make(LATTICES, (LATTICE_COLUMNS,), axis=LATTICES))
     attributes = SequenceTrainingAttributes(
-        h_smoothing_weight=0.9, frame_drop_thresh=0.0, seq_gammar_amf=2.0, seq_gammar_lmf=1.5, seq_gammar_bmmi_factor=0.2
+        h_smoothing_weight=0.9,
+        frame_drop_thresh=0.0,
+        seq_gammar_amf=2.0,
+        seq_gammar_lmf=1.5,
+        seq_gammar_bmmi_factor=0.2,
     )
     inputs = (made.input("labels", CLASSES), scores, logs, lattices)
     criterion = made.op("SequenceWithSoftmax", *inputs, attributes=attributes, name="mmi")

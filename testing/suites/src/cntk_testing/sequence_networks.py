@@ -307,7 +307,7 @@ def chosen(dtype: Any) -> Sample:
 
 
 def opened(dtype: Any) -> Sample:
-    """Sequences as matrices, whose rows become sequences of an axis of their own, all of them or as many as there were."""
+    """Sequences as matrices, whose rows become sequences of another axis, all of them or as many as there were."""
     made = SequenceSketch(dtype)
     h = made.elman(made.x, FEATURES)
     sums = made.op("SumColumnElements", made.x)

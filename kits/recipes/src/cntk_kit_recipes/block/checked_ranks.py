@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Message, Parallelizer, Pending, StepCounts
 from cntk_core.errors import WrongResult, shown
@@ -14,8 +15,13 @@ from cntk_core.plugins.precedence import is_first_party
 
 T = TypeVar("T", bound=Communicator | GradientAggregation | Parallelizer)
 
+Array = NDArray[Any]
+
 Rule = Callable[[Any, tuple[Any, ...], Any], str]
 """``(part, arguments, result) -> what it should have been``; empty if the result can be used."""
+
+_SLACK = 1e-11
+"""By how much sums of float64 numbers may differ, which may be added in any order."""
 
 
 def with_checks(part: T) -> T:
@@ -29,11 +35,14 @@ def with_checks(part: T) -> T:
     """
     if is_first_party(type(part).__module__.partition(".")[0]):
         return part
-    if isinstance(part, Communicator) and not hasattr(part, "watch"):
+    kind = next(kind for kind in _RULES if isinstance(part, kind))
+    if not hasattr(part, _MADE[kind]):
         raise WrongResult(type(part).__init__, "does not call super().__init__()")
-    rules = next(rules for kind, rules in _RULES.items() if isinstance(part, kind))
+    rules = _RULES[kind]
     for name, rule in rules.items():
         setattr(part, name, _checked(part, getattr(part, name), rule))
+    if isinstance(part, GradientAggregation):
+        part.aggregate = _with_sums(part.aggregate)  # type: ignore[method-assign]
     return part
 
 
@@ -49,15 +58,45 @@ def _checked(part: Any, method: Callable[..., Any], rule: Rule) -> Callable[...,
     return call
 
 
+def _with_sums(aggregate: Callable[[Array, Array, Communicator], object]) -> Callable[..., None]:
+    """Return an aggregation's method that refuses to have spoilt any number of the header.
+
+    Three numbers more ride along: 1, whose sum is the number of ranks, a weighted sum of the numbers, which has to be
+    that of their sums, and how large they are. So nothing else is sent, and wrong sums that are the same on all ranks
+    are noticed, too.
+    """
+
+    @functools.wraps(aggregate)
+    def call(gradients: Array, header: Array, communicator: Communicator) -> None:
+        longer = np.concatenate([header, [1.0, _weighted(header), np.abs(header).sum()]])
+        result = aggregate(gradients, longer, communicator)
+        wrong = _in_place(None, (gradients, longer), result) or _not_summed(longer, communicator.size)
+        if wrong:
+            raise WrongResult(aggregate, f"returned {shown(result)}, {wrong}")
+        header[...] = longer[: len(header)]
+
+    return call
+
+
+def _weighted(numbers: Array) -> float:
+    """A sum in which no two numbers have the same weight."""
+    with np.errstate(invalid="ignore"):  # of criteria that are infinite
+        return float(numbers @ np.linspace(1.0, 2.0, len(numbers)))
+
+
+def _not_summed(longer: Array, ranks: int) -> str:
+    """What is wrong with the sums that an aggregation gave; those of criteria may be infinite, or no numbers."""
+    sums, (count, weighted, size) = longer[:-3], longer[-3:]
+    if not np.isfinite(sums[:1]).all():
+        return "and no samples in the header"
+    is_sum = not np.isfinite(sums).all() or abs(_weighted(sums) - weighted) <= _SLACK * size < np.inf
+    return "" if count == ranks and is_sum else "and numbers in the header that are not the sums over all ranks"
+
+
 def _in_place(part: Any, arguments: tuple[Any, ...], result: Any) -> str:
     given = result if isinstance(result, tuple | list) else () if result is None else (result,)
     others = [one for one in given if not any(one is argument for argument in arguments)]
     return "but the sums belong into the arrays that it is given" if others else ""
-
-
-def _sums(part: Any, arguments: tuple[Any, ...], result: Any) -> str:
-    samples = arguments[1].reshape(-1)[:1] if len(arguments) > 1 else np.ones(1)
-    return _in_place(part, arguments, result) or ("" if np.isfinite(samples).all() else "and no samples in the header")
 
 
 def _of_each_rank(part: Any, arguments: tuple[Any, ...], result: Any) -> str:
@@ -88,10 +127,13 @@ _RULES: Mapping[type, Mapping[str, Rule]] = {
         "poll": _of_kind(Message, "a Message or None", none=True),
         "now": _of_kind(float | int, "seconds"),  # type: ignore[arg-type]
     },
-    GradientAggregation: {"aggregate": _sums, "state": _arrays},
+    GradientAggregation: {"state": _arrays},
     Parallelizer: {
         "reduce": _of_kind(StepCounts, "the StepCounts of all ranks"),
         "describe": _of_kind(str, "a text"),
         "state": _arrays,
     },
 }
+
+_MADE: Mapping[type, str] = {Communicator: "watch", GradientAggregation: "settings", Parallelizer: "aggregations"}
+"""What the constructors of the base classes set."""

@@ -27,7 +27,6 @@ from cntk_core.api import (
     Network,
     NetworkError,
     ParameterStore,
-    ReaderContext,
     StreamData,
     StreamInfo,
     collect,
@@ -36,7 +35,7 @@ from cntk_core.api import (
     show,
 )
 from cntk_core.api.engines import Program, make_plan
-from cntk_core.api.recipes import RecipeContext, check_readers, settings_of, train
+from cntk_core.api.recipes import ReaderAround, RecipeContext, check_readers, settings_of, train
 
 _NONE = ("", "none")
 _DIVERGENCE = ("kl", "klreg")
@@ -167,12 +166,11 @@ class _Mixture:
         return attrs.evolve(minibatch, streams=streams)
 
 
-class MixedLabels(DataReader):
+class MixedLabels(ReaderAround):
     """A reader whose labels are mixed with what a reference says about the same frames."""
 
     def __init__(self, reader: DataReader, mixture: _Mixture) -> None:
-        super().__init__(None, ReaderContext())
-        self._reader = reader
+        super().__init__(reader)
         self._mixture = mixture
 
     @property
@@ -183,11 +181,3 @@ class MixedLabels(DataReader):
     def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
         """Yield the minibatches of an epoch, with mixed labels."""
         return map(self._mixture.of, self._reader.minibatches(epoch))
-
-    def check(self) -> Iterator[CntkError]:
-        """Yield what is wrong with the data."""
-        return self._reader.check()
-
-    def close(self) -> None:
-        """Close the reader."""
-        self._reader.close()

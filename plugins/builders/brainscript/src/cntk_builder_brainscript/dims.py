@@ -28,8 +28,10 @@ def _shape(node: Node, found: dict[Node, Shape]) -> Shape | None:
         return None
     shapes = [found[child] for child in node.inputs]
     try:
-        if node.op.complete is not None and any(0 in shape for shape in shapes):
-            shapes = list(node.op.complete(shapes, node.attributes))
+        if any(0 in shape for shape in shapes):
+            shapes = list(node.op.complete(shapes, node.attributes)) if node.op.complete is not None else shapes
+        if any(0 in shape for shape in shapes):
+            return None  # operations would take it for a dimension
         return tuple(node.op.infer(shapes, node.attributes))
     except CntkError:
         return None  # the mistake is reported with all others, when the network is complete

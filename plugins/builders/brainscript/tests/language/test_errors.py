@@ -16,6 +16,10 @@ from cntk_builder_brainscript import evaluate
         ("z = Op ()", "r:1:5: 'Op' takes 1 argument (x), not 0\n    Optional: tag."),
         ("z = Two (1)", "r:1:5: 'Two' takes 2 arguments (left, right), not 1"),
         ("f () = 1 ; z = f (2)", "r:1:16: 'f' takes no arguments, not 1"),
+        ("f (dims) = 1 ; z = f (1, 2)",
+         "r:1:20: 'f' takes 1 argument (dims), not 2\n    Write several dimensions as one argument: f (m : n)."),
+        ("f (dims) = 1 ; z = f ()", "r:1:20: 'f' takes 1 argument (dims), not 0"),
+        ("f (dims, b) = 1 ; z = f (1, 2, 3)", "r:1:23: 'f' takes 2 arguments (dims, b), not 3"),
         ("z = (x => x) (1, 2)", "r:1:14: the function takes 1 argument (x), not 2"),
         ("z = Two (1, right = 2)",
          "r:1:5: 'Two' takes 2 arguments (left, right), not 1\n"

@@ -47,6 +47,12 @@ def test_a_record_that_has_itself_as_a_member_can_be_shown(value):
     assert "..." in value("a = [ b = a ] ; z = Format (a, '')")
 
 
+def test_many_values_beside_each_other_are_all_shown(value):
+    found = value("a = array[1..80] (i => [ b = i ]) ; z = Format (a, '')")
+    assert "..." not in found
+    assert "80" in found
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cntk_builder_brainscript.dims import shape_of
 
 from cntk_core.api.builders import FixedValue, FromFile, FromLiteral, Random, SeedNumbers
+from cntk_testing.networks import Sketch
 
 
 def test_settings_of_operations(build):
@@ -271,6 +273,16 @@ def test_a_cycle_without_a_delay(error_of):
     assert "needs its own value" in error_of("{ x = Input {4} ; h = Tanh (x + g) ; g = Exp (h) }")
 
 
+def test_shapes_that_are_not_known_yet():
+    made = Sketch("float32")
+    weights = made.parameter("W", 2, 3)
+    assert shape_of(made.op("Tanh", weights)) == (2, 3)
+    weights.shape = (0, 3)
+    assert shape_of(made.op("Tanh", weights)) is None
+    assert shape_of(made.op("Times", weights, made.input("x", 5, 3))) == (5, 3)
+    assert shape_of(made.op("Plus", weights, made.input("y", 5, 3))) == (5, 3)
+
+
 def test_what_is_known_of_a_node(build):
     network = build(
         """{
@@ -280,8 +292,11 @@ def test_what_is_known_of_a_node(build):
         s = W + 1
         a = Exp (if s.operation == 'Plus' && s.name == 's' then s.inputs[0] else x)
         b = Exp (s.PlusArgs[1])
+        p = PastValue (1, x)
+        V = ParameterTensor {(p.dim : 2)}
         }"""
     )
+    assert network["V"].shape == (2, 1)
     assert network["W"].shape == (4, 3, 12)
     assert network["a"].inputs == [network["W"]]
     assert network["b"].inputs == [network["s"].inputs[1]]

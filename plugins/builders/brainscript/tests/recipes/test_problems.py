@@ -40,6 +40,11 @@ def test_recipes_that_cannot_be_read(problem, text, message):
             "    Accepted: numbers, texts, true, false, arrays and records of them.",
         ),
         ("key = n", "r.bs:2:7: unknown identifier 'n'"),
+        (
+            "t = new TrainAction [ modelPath = 'm' ; steps = 1 ]\nkey = t.stps",
+            "r.bs:3:9: new TrainAction [...] has no member 'stps'; did you mean 'steps'?\n"
+            "    Members: modelPath, steps",
+        ),
         ("key = 'x'", "r.bs:2:7: key must be a whole number, not 'x'\n"
          "    Accepted: a whole number of at most 64 bits, written out."),
         ("key = 1 : 2", "r.bs:2:7: key must be a whole number, not '1:2'"),

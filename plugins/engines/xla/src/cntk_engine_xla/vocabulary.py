@@ -68,8 +68,9 @@ def _draw_classes(context: OpContext, node: Node, shape: tuple[int, ...], rows: 
     ``words`` as the largest class has, their numbers in the class.
     """
     labels = np.asarray(samples(context.saved.pop("looked")[0], context.framed[0]), np.int64)
-    check_word_classes(labels)
-    room = rows // TOGETHER + min(rows, elements(node.inputs[3].known_shape))
+    most = elements(node.inputs[3].known_shape)
+    check_word_classes(labels, node.inputs[2].known_shape[0], most)
+    room = rows // TOGETHER + min(rows, most)
     frames = np.full((room, TOGETHER), rows, np.int32)
     bounds = np.zeros((2, room), np.int32)
     place, count = np.zeros(rows, np.int32), 0

@@ -26,7 +26,8 @@ from cntk_model_cntk2.operations import OPERATIONS, SHAPED
 from cntk_model_cntk2.records import BLOCK, COMBINE, CONSTANT, DOUBLE, FLOAT, INPUT, PARAMETER, PLACEHOLDER
 from cntk_model_cntk2.save_blocks import BlockPlan, Part, is_leaf
 from cntk_model_cntk2.values import FREE, Array, NDShape, SizeT
-from cntk_model_cntk2.writers import WRITERS, Written, finds_one_step, makes_number
+from cntk_model_cntk2.writers import WRITERS, finds_one_step, makes_number
+from cntk_model_cntk2.written import Written
 
 _COMPOSITE = 3
 _OLD, _NEW = 15, 24
@@ -39,6 +40,8 @@ NUMBERS = {
     "Pass": 62,
     "SumColumnElements": 39,
     "DiagTimes": 21,
+    "MaxPooling": 17,
+    "AveragePooling": 17,
     "LookupTable": 31,
     "PerDimMeanVarNormalization": 21,
     "PerDimMeanVarDeNormalization": 19,
@@ -217,10 +220,10 @@ class _Exporter:
         return f"{self.add_function(called, number, inputs, attributes)}_Output_0"
 
     def _function(self, node: Node) -> None:
-        number = NUMBERS[node.op.name]
-        operation = OPERATIONS[number]
         uid = _function_of(self.uids[node])
         written = WRITERS[node.op.name](self, node) if node.op.name in WRITERS else Written()
+        number = NUMBERS[written.ours or node.op.name]
+        operation = OPERATIONS[number]
         inputs = [self.uids[child] for child in node.inputs] if written.inputs is None else written.inputs
         if node.op.traits.delay:
             self._announce(node.inputs[0])
@@ -277,11 +280,19 @@ class _Exporter:
         }
 
     def _output(self, node: Node) -> str:
-        """Return the uid of an output of the network. One of several results of a block gets its name by a function."""
+        """Return the uid of an output of the network. One of several results gets its name by a function."""
         unit = self.plan.unit(node, None)
-        if not isinstance(unit, Part) or len(unit.outputs) == 1:
+        shares = len(unit.outputs) > 1 if isinstance(unit, Part) else self._is_second(node)
+        if not shares:
             return self.uids[node]
         return f"{self.add_function('NoOp', NUMBERS['Pass'], [self.uids[node]], {}, name=node.name)}_Output_0"
+
+    def _is_second(self, node: Node) -> bool:
+        """Whether a node is the second result of a function whose first one is no output of the network."""
+        second = node.op.name == "TopK" and node.attributes.output == "indices"
+        return second and not any(
+            root.op is node.op and root.inputs == node.inputs for root in self.roots if root is not node
+        )
 
     def _is_alone(self, node: Node, scope: Part) -> bool:
         """Whether the function that a node is in a block has no other output."""

@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-import attrs
 import numpy as np
 
-from cntk_core.api import Node, Parameter, UnsupportedError
+from cntk_core.api import Node, UnsupportedError
 from cntk_core.api.builders import BATCH, makes_single_steps
+from cntk_model_cntk2 import images
 from cntk_model_cntk2.axes import EVERYTHING, SAMPLES, SEQUENCE, WHOLE_SAMPLE, dynamic_axes
-from cntk_model_cntk2.values import ALL, ALL_STATIC, BATCH_AXIS, NOT_STATIC, SEQUENCE_AXIS, Axis, Float, NDShape, SizeT
+from cntk_model_cntk2.values import ALL, ALL_STATIC, BATCH_AXIS, NOT_STATIC, SEQUENCE_AXIS, Axis, Float, SizeT
+from cntk_model_cntk2.written import Exporter, Written, shape_of
 
 _END = Axis(NOT_STATIC - 3, "", False)
 _ANY_SEED = 2**31
 """From here on seeds are those that nobody has chosen."""
 
-_POOLINGS = {"max": 0, "average": 1}
 _PADDINGS = {"constant": 0, "reflect": 1, "symmetric": 2}
 _TYPES = {"float": 1, "double": 2, "float16": 4}
 
 
-class Exporter(Protocol):
-    """What a writer needs of the exporter."""
-
-    uids: dict[Node, str]
-    readers: dict[Node, set[str]]
-    count: int
-
-    def constant(self, value: Any, name: str = "", *, learned: bool = False) -> str:
-        """Add a parameter or a constant, and return its uid."""
-
-    def helper(self, called: str, inputs: list[str], attributes: dict[str, Any]) -> str:
-        """Add a function that no node of ours is, and return the uid of its output."""
-
-
-@attrs.frozen
-class Written:
-    """What is said of a function.
-
-    Attributes:
-        attributes: by key.
-        inputs: uids in the original's order; None are those of the node's.
-    """
-
-    attributes: dict[str, Any] = attrs.field(factory=dict)
-    inputs: list[str] | None = None
-
-
 def _axis(number: int) -> Axis:
     return Axis(number - 1, f"staticAxisIdx={number - 1}", True)
-
-
-def _shape(dims: Any) -> NDShape:
-    return NDShape(tuple(int(dim) for dim in dims))
 
 
 def _seed(exporter: Exporter, node: Node) -> dict[str, Any]:
@@ -88,79 +58,7 @@ def _reshape(exporter: Exporter, node: Node) -> Written:
     given = node.attributes
     end = _END if given.end_axis == 0 else _axis(given.end_axis)
     dims = tuple(-1 if dim == 0 else dim for dim in given.dims)
-    return Written({"newShape": _shape(dims), "beginAxis": _axis(given.begin_axis), "endAxis": end})
-
-
-def _windows(node: Node) -> dict[str, Any]:
-    given = node.attributes
-    if given.image_layout != "CHW":
-        raise UnsupportedError(
-            f"{node.op.name} '{node.name}' has images with channels first in CNTK's order (HWC), which CNTK 2 has not",
-            where=node.where,
-        )
-    return {
-        "strides": _shape(given.stride),
-        "autoPadding": [bool(flag) for flag in given.auto_padding],
-        "lowerPad": _shape(given.lower_pad),
-        "upperPad": _shape(given.upper_pad),
-    }
-
-
-def _pooling(exporter: Exporter, node: Node) -> Written:
-    given = node.attributes
-    window = given.kernel_shape or node.inputs[0].known_shape[:0:-1]
-    keys: dict[str, Any] = {"poolingType": SizeT(_POOLINGS[given.pool_kind]), **_windows(node)}
-    keys |= {"poolingWindowShape": _shape(window), "ceilOutDim": given.ceil_out_dim, "includePad": given.include_pad}
-    return Written(keys)
-
-
-def _unpooling(exporter: Exporter, node: Node) -> Written:
-    given = node.attributes
-    keys = {"poolingType": SizeT(0), "unpoolingWindowShape": _shape(given.kernel_shape)}
-    return Written({**keys, **_windows(node)})
-
-
-def _roi_pooling(exporter: Exporter, node: Node) -> Written:
-    given = node.attributes
-    keys = {"poolingType": SizeT(0), "roiOutputShape": _shape(given.roi_output_shape)}
-    return Written({**keys, "spatialScale": float(given.spatial_scale)})
-
-
-def first_values(weights: Parameter, dims: tuple[int, ...]) -> Any:
-    """Return the weights of NDL's convolution, a matrix [maps x kernel], as [kernel x maps], in memory order."""
-    assert weights.value is not None
-    return weights.value.reshape(-1, dims[-1]).T.reshape(dims[::-1])
-
-
-def _convolution(exporter: Exporter, node: Node) -> Written:
-    if getattr(node.attributes, "sequential", False):
-        raise UnsupportedError(
-            f"Convolution '{node.name}' runs along sequences, which is not written", where=node.where
-        )
-    given, weights, data = node.attributes, node.inputs[0], node.inputs[1].known_shape[::-1]
-    kernel = (*given.kernel_shape, *data[len(given.kernel_shape) :])
-    inputs = [exporter.uids[child] for child in node.inputs]
-    maps = node.known_shape[0] if not given.transpose else weights.known_shape[0]
-    whole = (*kernel[: len(data) - 1], kernel[len(data) - 1] // max(given.groups, 1), maps)
-    if given.convolution_2d or (len(weights.known_shape) == 2 and len(kernel) > 1):
-        if not isinstance(weights, Parameter) or given.transpose:
-            raise UnsupportedError(
-                f"Convolution '{node.name}' takes its weights as a matrix, which CNTK 2 does not", where=node.where
-            )
-        inputs[0] = exporter.constant(first_values(weights, whole), weights.name, learned=weights.learned)
-    keys: dict[str, Any] = {
-        **_windows(node),
-        "sharing": [bool(flag) for flag in given.sharing],
-        "transpose": given.transpose,
-        "outputShape": _shape(given.output_shape),
-        "maxTempMemSizeInSamples": SizeT(given.max_temp_mem_size_in_samples),
-        "kernelShape": _shape(
-            weights.known_shape[: -len(data) - 1 : -1] if inputs[0] == exporter.uids[weights] else whole[:-1]
-        ),
-        "dilation": _shape(given.dilation),
-        "groups": SizeT(given.groups),
-    }
-    return Written(keys, inputs)
+    return Written({"newShape": shape_of(dims), "beginAxis": _axis(given.begin_axis), "endAxis": end})
 
 
 def _times(exporter: Exporter, node: Node) -> Written:
@@ -169,7 +67,7 @@ def _times(exporter: Exporter, node: Node) -> Written:
     left, right = (child.known_shape[::-1] for child in node.inputs)
     summed = right[:1] if node.op.name == "TransposeTimes" else left[given.output_rank :]
     if len(summed) == 1 and right[: len(summed)] != summed and np.prod(right) == summed[0]:
-        inputs[1] = exporter.helper("Reshape", [inputs[1]], {"newShape": _shape(summed)})
+        inputs[1] = exporter.helper("Reshape", [inputs[1]], {"newShape": shape_of(summed)})
     return Written(_product(node), inputs)
 
 
@@ -179,7 +77,15 @@ def _product(node: Node) -> dict[str, Any]:
 
 
 def _look_up(exporter: Exporter, node: Node) -> Written:
-    return Written({"outputRank": SizeT(1), "inferInputRankToMap": -1})
+    """A product with the table; several words side by side are the columns of a matrix meanwhile."""
+    table, words = (child.known_shape for child in node.inputs)
+    product = {"outputRank": SizeT(1), "inferInputRankToMap": -1}
+    if words == table[:1]:
+        return Written(product)
+    weights, uid = (exporter.uids[child] for child in node.inputs)
+    columns = exporter.helper("Reshape", [uid], {"newShape": shape_of((table[0], math.prod(words) // table[0]))})
+    found = exporter.helper("Times", [weights, columns], product)
+    return Written({"newShape": shape_of(node.known_shape[::-1])}, [found], ours="Reshape")
 
 
 def _normalization(exporter: Exporter, node: Node) -> Written:
@@ -194,6 +100,17 @@ def _normalization(exporter: Exporter, node: Node) -> Written:
             "disableRegularization": given.disable_regularization,
         }
     )
+
+
+def _diag_times(exporter: Exporter, node: Node) -> Written:
+    """A product of elements, with the diagonal along all axes or the first."""
+    diagonal, data = (child.known_shape for child in node.inputs)
+    size = math.prod(diagonal)
+    wanted = data if size == math.prod(data) else (size,)
+    uid, other = (exporter.uids[child] for child in node.inputs)
+    if diagonal != wanted:
+        uid = exporter.helper("Reshape", [uid], {"newShape": shape_of(wanted[::-1])})
+    return Written(inputs=[uid, other])
 
 
 def _by_statistics(exporter: Exporter, node: Node) -> Written:
@@ -224,7 +141,7 @@ def _random(exporter: Exporter, node: Node) -> Written:
     keys: dict[str, Any] = {"randomDistributionType": given.type, **_seed(exporter, node)}
     keys["randomDistributionArgs"] = [float(number) for number in given.args]
     if not node.inputs:
-        keys |= {"newShape": _shape(given.dims), "newDataType": 1}
+        keys |= {"newShape": shape_of(given.dims), "newDataType": 1}
     return Written(keys)
 
 
@@ -365,12 +282,15 @@ WRITERS: dict[str, Callable[[Any, Node], Written]] = {
     "Slice": _slice,
     "RowStack": _splice,
     "Reshape": _reshape,
-    "Pooling": _pooling,
-    "MaxUnpooling": _unpooling,
-    "ROIPooling": _roi_pooling,
-    "Convolution": _convolution,
+    "Pooling": images.pooling,
+    "MaxPooling": images.image_pooling,
+    "AveragePooling": images.image_pooling,
+    "MaxUnpooling": images.unpooling,
+    "ROIPooling": images.roi_pooling,
+    "Convolution": images.convolution,
     "Times": _times,
     "TransposeTimes": _times,
+    "DiagTimes": _diag_times,
     "LookupTable": _look_up,
     "BatchNormalization": _normalization,
     "PerDimMeanVarNormalization": _by_statistics,

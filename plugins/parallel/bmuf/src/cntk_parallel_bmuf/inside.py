@@ -66,7 +66,6 @@ class WorkerGradients:
         self._group = group
         for aggregation in aggregations.values():
             aggregation.begin(store, group)
-        self._active = self._of(0)
 
     def _of(self, epoch: int) -> GradientAggregation:
         return self._aggregations[aggregation_name(self._asked.gradient_bits, self._asked.aggregation, epoch)]

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Communicator, GradientAggregation, ParameterStore, option, options
+from cntk_core.api import Communicator, ParameterStore, option, options
 from cntk_parallel_bmuf.blocks import BlockOptions, BlockScheme
 
 Array = NDArray[Any]
@@ -132,10 +132,6 @@ class BlockMomentum(BlockScheme):
     requires_api = "1.0"
     options = BlockMomentumOptions
     settings: BlockMomentumOptions
-
-    def __init__(self, options: Any = None, aggregations: Mapping[str, GradientAggregation] | None = None) -> None:
-        super().__init__(options, aggregations)
-        self._rule = self.settings.rule(1)
 
     def begin(self, store: ParameterStore, communicator: Communicator) -> None:
         """Begin without velocity."""

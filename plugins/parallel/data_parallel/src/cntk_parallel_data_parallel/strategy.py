@@ -113,7 +113,6 @@ class DataParallel(Parallelizer):
         self._store, self._communicator = store, communicator
         for aggregation in self.aggregations.values():
             aggregation.begin(store, communicator)
-        self._active = self.aggregations[self.settings.aggregation_of(0)]
 
     def begin_epoch(self, epoch: int) -> None:
         """Choose the aggregation of the epoch."""

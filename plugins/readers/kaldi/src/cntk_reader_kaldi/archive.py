@@ -13,7 +13,6 @@ import os
 import re
 import struct
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -22,6 +21,8 @@ from numpy.typing import NDArray
 
 from cntk_core.api import DataError
 from cntk_core.api.readers import LINE_BYTES, in_precision
+from cntk_reader_kaldi.commands import Spool
+from cntk_reader_kaldi.posteriors import NUMBER, Posterior, read_binary, read_text
 
 IntArray = NDArray[np.int64]
 
@@ -40,8 +41,6 @@ _BLOCK = 1 << 14
 _LONGEST_KEY = 1000
 _KEY = re.compile(rb"([^ \t\r\n]+)[ \t]")
 _SHOWN = 40
-_NUMBER = re.compile(rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|inf)", re.IGNORECASE)
-_CLASS = re.compile(rb"[0-9]{1,9}")
 
 
 @attrs.frozen(eq=False)
@@ -66,13 +65,13 @@ class ArchiveFile:
     """An open archive. Raises DataError if it cannot be opened.
 
     Attributes:
-        path: its name.
+        name: what messages call it.
         size: its bytes.
         max_line_bytes: a longer line of text is refused.
     """
 
-    def __init__(self, path: str, max_line_bytes: int = LINE_BYTES) -> None:
-        self.path = path
+    def __init__(self, path: str, max_line_bytes: int = LINE_BYTES, name: str | None = None) -> None:
+        self.name = path if name is None else name
         self.max_line_bytes = max_line_bytes
         try:
             self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
@@ -81,7 +80,7 @@ class ArchiveFile:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             missing = isinstance(error, OSError) and not os.path.exists(path)
             hint = "A relative name starts at the directory in which the command runs." if missing else None
-            raise DataError(f"cannot open archive '{path}': {reason}", hint=hint) from None
+            raise DataError(f"cannot open archive '{self.name}': {reason}", hint=hint) from None
 
     def close(self) -> None:
         """Close the file. May be called more than once."""
@@ -89,7 +88,7 @@ class ArchiveFile:
 
     def wrong(self, offset: int, message: str, hint: str = _CUT) -> DataError:
         """Return the error that something is wrong at a byte of the file."""
-        return DataError(f"'{self.path}', byte {offset}: {message}", hint=hint)
+        return DataError(f"'{self.name}', byte {offset}: {message}", hint=hint)
 
     # -- matrices -----------------------------------------------------------------------------------------
 
@@ -183,7 +182,7 @@ class ArchiveFile:
             words = line.split()
             if not words:
                 continue
-            if not all(map(_NUMBER.fullmatch, words)):
+            if not all(map(NUMBER.fullmatch, words)):
                 raise self.wrong(begin, f"row {len(rows)} of the matrix is no row of numbers")
             # Not a list of numbers for each row: they take four times the memory.
             rows.append(np.array([float(word) for word in words]))
@@ -194,50 +193,28 @@ class ArchiveFile:
 
     # -- classes ------------------------------------------------------------------------------------------
 
-    def classes(self, at: int) -> tuple[NDArray[np.int32], int]:
-        """Return the class of each frame of an alignment or posterior, and the offset after it.
-
-        Of a posterior the class with the largest weight counts.
-        """
+    def posterior(self, at: int) -> tuple[Posterior, int]:
+        """Return the classes of the frames of an alignment or posterior, and the offset after it. Raises DataError."""
         self._check_offset(at)
         if self._bytes(at, 2) != _BINARY:
-            return self._text_classes(at)
+            return self._text_posterior(at)
         frames = self._number(at + 2, "the number of frames")
         if not 0 <= frames <= self.size:
             raise self.wrong(at + 2, f"an alignment cannot have {frames} frames")
         data = at + 7
-        posterior = self._posterior(data, frames)
-        if posterior is not None:
-            return posterior
+        found = read_binary(self._bytes, data, self.size, frames)
+        if found is not None:
+            return found
         raw = self._take(data, 4 * frames, f"an alignment of {frames} frames")
-        return np.frombuffer(raw, dtype="<i4").astype(np.int32), data + 4 * frames
+        return Posterior.of_alignment(np.frombuffer(raw, dtype="<i4")), data + 4 * frames
 
-    def _posterior(self, at: int, frames: int) -> tuple[NDArray[np.int32], int] | None:
-        """Read a posterior; None if the bytes are none."""
-        found = np.empty(frames, dtype=np.int32)
-        for frame in range(frames):
-            head = self._bytes(at, 5)
-            if len(head) < 5 or head[0] != 4:
-                return None
-            (count,) = struct.unpack_from("<i", head, 1)
-            at += 5
-            if not 0 < count <= (self.size - at) // 10:
-                return None
-            pairs = np.frombuffer(self._bytes(at, 10 * count), dtype=_PAIR)
-            if (pairs["a"] != 4).any() or (pairs["b"] != 4).any():
-                return None
-            found[frame] = pairs["class"][int(np.argmax(pairs["weight"]))]
-            at += 10 * count
-        return found, at
-
-    def _text_classes(self, at: int) -> tuple[NDArray[np.int32], int]:
+    def _text_posterior(self, at: int) -> tuple[Posterior, int]:
         end = self._line_end(at)
         if end - at > self.max_line_bytes:
             raise self._too_long(at, "the line")
         line = self._bytes(at, end - at)
         try:
-            numbers = _best_of(line) if b"[" in line else [_class(word) for word in line.split()]
-            return np.array(numbers, dtype=np.int32), end
+            return read_text(line), end
         except (ValueError, OverflowError):
             text = f"'{_show(line.strip())}' is neither an alignment nor a posterior"
             raise self.wrong(
@@ -313,59 +290,43 @@ class ArchiveFile:
             raise self.wrong(at, f"cannot be read: {error}") from None
 
 
-_PAIR = np.dtype([("a", "u1"), ("class", "<i4"), ("b", "u1"), ("weight", "<f4")])
-
-
 class ArchiveFiles:
-    """Opens archives and keeps the last few open. Lines of text of more than ``max_line_bytes`` are refused."""
+    """Opens archives and keeps the last few open.
 
-    def __init__(self, max_line_bytes: int = LINE_BYTES) -> None:
+    Args:
+        max_line_bytes: longer lines of text are refused.
+        spool: runs commands; without it there may be none.
+
+    Attributes:
+        names: what messages call some of the files, by path.
+    """
+
+    def __init__(self, max_line_bytes: int = LINE_BYTES, spool: Spool | None = None) -> None:
         self.max_line_bytes = max_line_bytes
+        self.spool = Spool(allowed=False, tell=_say_nothing) if spool is None else spool
+        self.names: dict[str, str] = {}
         self._open: OrderedDict[str, ArchiveFile] = OrderedDict()
 
     def get(self, path: str) -> ArchiveFile:
         """Return an open archive. Raises DataError."""
         file = self._open.get(path)
         if file is None:
-            file = self._open[path] = ArchiveFile(path, self.max_line_bytes)
+            file = self._open[path] = ArchiveFile(path, self.max_line_bytes, self.names.get(path))
             while len(self._open) > _OPEN_FILES:
                 self._open.popitem(last=False)[1].close()
         self._open.move_to_end(path)
         return file
 
     def close(self) -> None:
-        """Close all archives."""
+        """Close all archives, and remove what commands gave."""
         for file in self._open.values():
             file.close()
         self._open.clear()
+        self.spool.close()
 
 
-def _best_of(line: bytes) -> Sequence[int]:
-    """Return the class with the largest weight of each ``[ class weight ... ]``."""
-    found: list[int] = []
-    for group in line.split(b"["):
-        words = group.replace(b"]", b" ").split()
-        if not words:
-            if found or group.strip():
-                raise ValueError("a frame without classes")
-            continue
-        pairs = list(zip(map(_class, words[::2]), map(_weight, words[1::2]), strict=True))
-        found.append(max(pairs, key=lambda pair: pair[1])[0])
-    return found
-
-
-def _class(word: bytes) -> int:
-    """Return the number of a class. Raises ValueError if it is none."""
-    if _CLASS.fullmatch(word) is None:
-        raise ValueError(word)
-    return int(word)
-
-
-def _weight(word: bytes) -> float:
-    """Return a weight. Raises ValueError if it is none."""
-    if _NUMBER.fullmatch(word) is None:
-        raise ValueError(word)
-    return float(word)
+def _say_nothing(line: str) -> None:
+    """Where lines go of commands that are not run."""
 
 
 def _show(data: bytes) -> str:

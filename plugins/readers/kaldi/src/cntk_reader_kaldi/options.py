@@ -21,7 +21,7 @@ from cntk_core.api import (
 from cntk_core.api.readers import LINE_BYTES, UtteranceKeys, context_window, read_utterance_block
 from cntk_reader_kaldi.tables import read_lines
 
-_SEQUENCE_TRAINING = ("seqTrainCriterion", "denlats", "alignments", "targets_delay")
+_SEQUENCE_TRAINING = ("seqTrainCriterion", "denlats", "alignments")
 NO_TRANSFORM = "NO_FEATURE_TRANSFORM"
 
 
@@ -35,8 +35,13 @@ class FeatureKeys:
         default="", doc="The table, as Kaldi writes it (scp:... or ark:...), or a file that has that text."
     )
     context_window: tuple[int, ...] = option(default=(1,), doc="Frames of the window, or left:right.")
-    feature_transform: str = option(default="", doc=f"Empty or {NO_TRANSFORM}.")
+    feature_transform: str = option(
+        default="", doc=f"File of Kaldi's nnet1 that the frames go through; empty or {NO_TRANSFORM} is none."
+    )
     expand_to_utterance: bool = option(default=False, doc="One frame (an i-vector), repeated for each frame.")
+    allow_commands: bool = option(
+        default=False, doc="Commands (ark:... |) are run; `cntk kaldi-prepare` runs them once."
+    )
     max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
 
 
@@ -48,7 +53,16 @@ class AlignmentKeys:
     mlf_file: str = option(
         aliases=("rx",), doc="The table of alignments or posteriors (ark:... or scp:...), or a file that has that text."
     )
-    label_mapping_file: str = option(default="", doc="Accepted: alignments have numbers.")
+    label_mapping_file: Path | None = option(
+        default=None, doc="Classes of the table, one to a line; none: 0, 1, 2, ..."
+    )
+    soft_labels: bool = option(default=True, doc="Weights of posteriors are kept; false: the class with the largest.")
+    targets_delay: int = option(
+        default=0, aliases=("targets_delay",), doc="Frames by which labels come later.", validator=at_least(0)
+    )
+    allow_commands: bool = option(
+        default=False, doc="Commands (ark:... |) are run; `cntk kaldi-prepare` runs them once."
+    )
     max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
 
 
@@ -62,7 +76,10 @@ class FeatureOptions:
     window: tuple[int, int] = (0, 0)
     lengths: Path | None = None
     expand: bool = False
+    transform: Path | None = None
+    transform_where: Location | None = None
     where: Location | None = None
+    allow_commands: bool = False
     max_line_bytes: int = LINE_BYTES
 
 
@@ -73,7 +90,12 @@ class AlignmentOptions:
     name: str
     dim: int
     table: str
+    mapping: Path | None = None
+    mapping_where: Location | None = None
+    soft: bool = True
+    delay: int = 0
     where: Location | None = None
+    allow_commands: bool = False
     max_line_bytes: int = LINE_BYTES
 
 
@@ -81,7 +103,20 @@ StreamOptions = FeatureOptions | AlignmentOptions
 
 
 @options
-class KaldiReaderOptions(UtteranceKeys):
+class KaldiKeys(UtteranceKeys):
+    """The keys of the reader's own block; the last three are for its streams."""
+
+    allow_commands: bool = option(
+        default=False, doc="Commands (ark:... |) are run; `cntk kaldi-prepare` runs them once."
+    )
+    soft_labels: bool = option(default=True, doc="Weights of posteriors are kept; false: the class with the largest.")
+    targets_delay: int = option(
+        default=0, aliases=("targets_delay",), doc="Frames by which labels come later.", validator=at_least(0)
+    )
+
+
+@options
+class KaldiReaderOptions(KaldiKeys):
     """Everything that a recipe says to the reader."""
 
     streams: tuple[StreamOptions, ...] = attrs.field()
@@ -97,7 +132,7 @@ def read_options(block: Config, what: str) -> KaldiReaderOptions:
     keys, streams = read_utterance_block(
         block,
         what,
-        UtteranceKeys,
+        KaldiKeys,
         read_stream,
         features=FeatureOptions,
         ignore=_SEQUENCE_TRAINING,
@@ -119,8 +154,13 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
         return AlignmentOptions(
             name=name,
             dim=keys.label_dim,
-            table=_specifier(keys.mlf_file, where, keys.max_line_bytes),
+            table=specifier_of(keys.mlf_file, where, keys.max_line_bytes),
+            mapping=keys.label_mapping_file,
+            mapping_where=section.location("labelMappingFile"),
+            soft=keys.soft_labels,
+            delay=keys.targets_delay,
             where=where,
+            allow_commands=keys.allow_commands,
             max_line_bytes=keys.max_line_bytes,
         )
     return _read_features(section, name, told)
@@ -128,27 +168,27 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
 
 def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
     keys = section.bind(FeatureKeys, ignore=("type",), what=told)
-    if keys.feature_transform not in ("", NO_TRANSFORM):
-        where = section.location("featureTransform")
-        hint = "Write the transformed features to an archive with Kaldi's nnet-forward."
-        raise UnsupportedError(f"{told}: featureTransform is not there yet", where=where, hint=hint)
     if not keys.rx and not keys.scp_file:
         hint = "Write scpFile=feats.scp, or rx=... with scp:... or ark:... in the file that it names."
         raise MissingKeyError(f"{told} has neither rx nor scpFile", where=section.where, hint=hint)
     where = section.location("rx" if keys.rx else "scpFile")
+    transform = None if keys.feature_transform in ("", NO_TRANSFORM) else Path(keys.feature_transform)
     return FeatureOptions(
         name=name,
         dim=keys.dim,
-        table=_specifier(keys.rx, where, keys.max_line_bytes) if keys.rx else keys.scp_file,
+        table=specifier_of(keys.rx, where, keys.max_line_bytes) if keys.rx else keys.scp_file,
         window=context_window(keys.context_window, section),
         lengths=Path(keys.scp_file) if keys.rx and keys.scp_file else None,
         expand=keys.expand_to_utterance,
+        transform=transform,
+        transform_where=section.location("featureTransform"),
         where=where,
+        allow_commands=keys.allow_commands,
         max_line_bytes=keys.max_line_bytes,
     )
 
 
-def _specifier(text: str, where: Location, max_line_bytes: int) -> str:
+def specifier_of(text: str, where: Location, max_line_bytes: int) -> str:
     """Return the specifier that a key gives, or that stands in the file that it names."""
     if text.split(":")[0].split(",")[0] in ("scp", "ark") or text.endswith((".scp", ".ark")):
         return text

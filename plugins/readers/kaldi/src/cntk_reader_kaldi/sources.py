@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -13,9 +13,28 @@ from numpy.typing import NDArray
 from cntk_core.api import CntkError, DataError, Location
 from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks, read_windows
 from cntk_reader_kaldi.archive import ArchiveFiles, Header, IntArray
+from cntk_reader_kaldi.posteriors import Posterior
 from cntk_reader_kaldi.tables import Entry, Table
+from cntk_reader_kaldi.transform import Transform
 
 _SHOWN = 5
+_TOLERANCE = 3
+"""Frames by which a range may be too long, as in Kaldi."""
+
+
+@attrs.frozen(eq=False)
+class LabelRules:
+    """How the classes of frames are read.
+
+    Attributes:
+        soft: weights of posteriors are kept; else the class with the largest counts.
+        delay: each frame has the classes of that many frames before.
+        numbers: class in the table to the network's; None if they are the same.
+    """
+
+    soft: bool = True
+    delay: int = 0
+    numbers: Mapping[int, int] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -26,11 +45,13 @@ class Rules:
         name: of the stream.
         shape: of a sample, in memory order.
         dtype: precision of the values.
-        dim: values of a frame, or number of classes.
+        dim: values of a frame (after a transform), or number of classes.
         window: frames before and after each frame.
         max_errors: malformed utterances that are left out.
         longest: utterances with more frames are left out; None is no limit.
         counts: frames of each utterance that is wanted, by key; None: all are.
+        transform: what becomes of the frames of a table, if anything.
+        labels: how classes are read.
     """
 
     name: str
@@ -41,6 +62,13 @@ class Rules:
     max_errors: int = 0
     longest: int | None = None
     counts: dict[str, int] | None = None
+    transform: Transform | None = None
+    labels: LabelRules = attrs.field(factory=LabelRules)
+
+    @property
+    def file_dim(self) -> int:
+        """Values of a frame in the table."""
+        return self.dim if self.transform is None else self.transform.input_dim
 
 
 @attrs.frozen(eq=False)
@@ -64,9 +92,10 @@ class TableSource(ChunkSource):
         self.utterances: list[_Utterance] = []
         self._starts: list[int] = []
         self._index: list[ChunkInfo] = []
+        self._cut = 0
 
     def __str__(self) -> str:
-        return str(self._table.path)
+        return self._table.title
 
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold. Raises DataError if there are more malformed entries than ``maxErrors``."""
@@ -85,7 +114,7 @@ class TableSource(ChunkSource):
 
     def _measure_all(self, errors: list[CntkError]) -> Iterator[_Utterance | None]:
         errors += self._table.errors
-        skipped = 0
+        skipped = self._cut = 0
         for entry in self._table.entries:
             if self.rules.counts is not None and entry.key not in self.rules.counts:
                 continue
@@ -102,6 +131,19 @@ class TableSource(ChunkSource):
         if skipped:
             limit = self.rules.longest
             self._warn(f"WARNING: {self}: {skipped} utterances have more frames than maxUtteranceLength={limit}")
+        if self._cut:
+            self._warn(f"WARNING: {self}: {self._cut} ranges end up to {_TOLERANCE} frames behind their utterance")
+
+    def _last_of(self, entry: Entry, frames: int, what: str) -> int:
+        """Return the last frame that is wanted. Lengths in seconds are rounded, so ranges may end a little late."""
+        if entry.last is None:
+            return frames - 1
+        if entry.last >= frames + _TOLERANCE or entry.first >= frames:
+            wrong = entry.last if entry.first < frames else entry.first
+            text = f"{what} {wrong} of '{entry.key}' is wanted, and it has {what}s 0 to {frames - 1}"
+            raise DataError(text, hint=f"A range counts {what}s from 0 and includes the last.")
+        self._cut += entry.last >= frames
+        return min(entry.last, frames - 1)
 
     def _check_count(self, entry: Entry, frames: int) -> None:
         wanted = frames if self.rules.counts is None else self.rules.counts[entry.key]
@@ -155,16 +197,13 @@ class FeatureTable(TableSource):
     def measure(self, entry: Entry) -> _Utterance:
         """Return an entry with the sizes of its matrix."""
         header = self.files.get(entry.path).header(entry.offset)
-        if header.dim != self.rules.dim:
-            text = (
-                f"'{entry.key}' has {header.dim} values in a frame, and the stream '{self.rules.name}' {self.rules.dim}"
+        dim = _columns_of(entry, header)
+        if dim != self.rules.file_dim:
+            text = f"'{entry.key}' has {dim} values in a frame, and the stream '{self.rules.name}' "
+            raise DataError(
+                f"{text}{self.rules.file_dim}", hint="All matrices of a table have the same number of columns."
             )
-            raise DataError(text, hint="All matrices of a table have the same number of columns.")
-        last = header.rows - 1 if entry.last is None else entry.last
-        if last >= header.rows:
-            text = f"row {last} of '{entry.key}' is wanted, and its matrix has rows 0 to {header.rows - 1}"
-            raise DataError(text, hint="A range counts rows from 0 and includes the last.")
-        return _Utterance(entry, last + 1 - entry.first, header)
+        return _Utterance(entry, self._last_of(entry, header.rows, "row") + 1 - entry.first, header)
 
     def column(self, numbers: IntArray) -> Column:
         """Read the frames of some utterances, with windows around them."""
@@ -177,10 +216,18 @@ class FeatureTable(TableSource):
     def _read(self, number: int, target: NDArray[Any]) -> None:
         found = self.utterances[number]
         assert found.header is not None
+        transform, columns = self.rules.transform, found.entry.columns
         try:
-            self.files.get(found.entry.path).read(found.header, found.entry.first, target)
+            file = self.files.get(found.entry.path)
+            if transform is None and columns is None:
+                file.read(found.header, found.entry.first, target)
+                return
+            frames = np.empty((len(target), found.header.dim), dtype=target.dtype)
+            file.read(found.header, found.entry.first, frames)
         except DataError as error:
             raise DataError(error.message, where=found.entry.where, hint=error.hint) from None
+        wanted = frames if columns is None else frames[:, columns[0] : columns[1] + 1]
+        target[:] = wanted if transform is None else transform.apply(wanted)
 
 
 class ClassTable(TableSource):
@@ -190,34 +237,76 @@ class ClassTable(TableSource):
         """Read an entry; its classes are read again when they are needed."""
         return _Utterance(entry, len(self._classes(entry)))
 
-    def _classes(self, entry: Entry) -> NDArray[np.int32]:
-        classes, _ = self.files.get(entry.path).classes(entry.offset)
+    def _classes(self, entry: Entry) -> Posterior:
+        found, _ = self.files.get(entry.path).posterior(entry.offset)
         if entry.last is not None:
-            if entry.last >= len(classes):
-                text = f"frame {entry.last} of '{entry.key}' is wanted, and its alignment has {len(classes)}"
-                raise DataError(text, hint="A range counts frames from 0 and includes the last.")
-            classes = classes[entry.first : entry.last + 1]
-        if not len(classes):
+            found = found.part(entry.first, self._last_of(entry, len(found), "frame") + 1)
+        if not len(found):
             raise DataError(f"'{entry.key}' has no frames", hint="Leave the utterance out.")
-        bad = np.flatnonzero((classes < 0) | (classes >= self.rules.dim))
+        rules = self.rules.labels
+        found = found.delayed(rules.delay) if rules.soft else found.delayed(rules.delay).largest()
+        return self._checked(entry, found)
+
+    def _checked(self, entry: Entry, found: Posterior) -> Posterior:
+        """Return the network's classes. Raises DataError if there is one that it does not have."""
+        numbers = self.rules.labels.numbers
+        if numbers is not None:
+            known = np.array([numbers.get(one, -1) for one in found.classes.tolist()], dtype=np.int32)
+            bad = np.flatnonzero(known < 0)
+            if len(bad):
+                text = f"frame {found.frame_of(int(bad[0]))} of '{entry.key}' is of class {found.classes[bad[0]]}"
+                raise DataError(
+                    f"{text}, which labelMappingFile does not have",
+                    hint="It has one class to a line, as the table does.",
+                )
+            found = attrs.evolve(found, classes=known)
+        bad = np.flatnonzero((found.classes < 0) | (found.classes >= self.rules.dim))
         if len(bad):
-            place, number = int(bad[0]), int(classes[bad[0]])
+            place, number = found.frame_of(int(bad[0])), int(found.classes[bad[0]])
             text = f"frame {place} of '{entry.key}' is of class {number}, but labelDim={self.rules.dim}"
             raise DataError(text, hint="Classes are counted from 0; labelDim is how many there are.")
-        return classes
+        bad = np.flatnonzero(~np.isfinite(found.weights))
+        if len(bad):
+            text = f"frame {found.frame_of(int(bad[0]))} of '{entry.key}' has a weight that is no number"
+            raise DataError(text, hint="Weights of a posterior are numbers, mostly from 0 to 1.")
+        return found
 
     def column(self, numbers: IntArray) -> Column:
-        """Return the classes of some utterances, one-hot and sparse."""
-        parts = [self._read_again(self.utterances[number].entry) for number in numbers.tolist()]
-        lengths = np.array([len(classes) for classes in parts], dtype=np.int64)
-        classes = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
-        return class_column(lengths, classes, np.ones(len(classes), dtype=self.rules.dtype), self.rules.dim)
+        """Return the classes of some utterances, a sparse row for each frame."""
+        from scipy.sparse import csr_array
 
-    def _read_again(self, entry: Entry) -> NDArray[np.int32]:
+        parts = [self._read_again(self.utterances[number].entry) for number in numbers.tolist()]
+        lengths = np.array([len(part) for part in parts], dtype=np.int64)
+        counts = _joined([part.counts for part in parts], np.dtype(np.int64))
+        classes = _joined([part.classes for part in parts], np.dtype(np.int32))
+        weights = _joined([part.weights for part in parts], self.rules.dtype)
+        if (counts == 1).all():
+            return class_column(lengths, classes, weights, self.rules.dim)
+        pointers = np.concatenate([[0], np.cumsum(counts)])
+        data = csr_array((weights, classes, pointers), shape=(len(counts), self.rules.dim))
+        data.sum_duplicates()
+        return Column(data, None if (lengths == 1).all() else np.concatenate([[0], np.cumsum(lengths)]))
+
+    def _read_again(self, entry: Entry) -> Posterior:
         try:
             return self._classes(entry)
         except DataError as error:
             raise DataError(error.message, where=entry.where, hint=error.hint) from None
+
+
+def _joined(parts: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.zeros(0, dtype=dtype)
+
+
+def _columns_of(entry: Entry, header: Header) -> int:
+    """Return how many values of each row are wanted. Raises DataError."""
+    if entry.columns is None:
+        return header.dim
+    first, last = entry.columns
+    if last >= header.dim:
+        text = f"column {last} of '{entry.key}' is wanted, and its matrix has columns 0 to {header.dim - 1}"
+        raise DataError(text, hint="A range counts columns from 0 and includes the last.")
+    return last + 1 - first
 
 
 def first_dim(table: Table, files: ArchiveFiles) -> int:
@@ -229,12 +318,12 @@ def first_dim(table: Table, files: ArchiveFiles) -> int:
     errors = list(table.errors)
     for entry in table.entries:
         try:
-            return files.get(entry.path).header(entry.offset).dim
+            return _columns_of(entry, files.get(entry.path).header(entry.offset))
         except DataError as error:
             errors.append(DataError(error.message, where=entry.where, hint=error.hint))
     if errors:
         raise errors[0]
-    raise DataError("the table has no utterances", where=Location(str(table.path)), hint="Is it the right file?")
+    raise DataError("the table has no utterances", where=Location(table.title), hint="Is it the right file?")
 
 
 def _too_many(errors: Sequence[CntkError], allowed: int, table: Table) -> CntkError:
@@ -245,4 +334,4 @@ def _too_many(errors: Sequence[CntkError], allowed: int, table: Table) -> CntkEr
         shown.append(f"... and {len(errors) - _SHOWN} more")
     shown.append("`cntk check-data` lists them all; maxErrors=n leaves out up to n.")
     text = f"{len(errors)} malformed entries, maxErrors={allowed}"
-    return DataError(text, where=Location(str(table.path)), hint="\n".join(shown))
+    return DataError(text, where=Location(table.title), hint="\n".join(shown))

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from cntk_core.api import ConfigError, DataError, Location, ReaderContext, StreamInfo, show
 from cntk_core.api.readers import ChunkedReader, Part
 from cntk_reader_kaldi.archive import ArchiveFile, ArchiveFiles
-from cntk_reader_kaldi.options import FeatureOptions, StreamOptions
-from cntk_reader_kaldi.sources import ClassTable, FeatureTable, Rules, TableSource, first_dim
+from cntk_reader_kaldi.commands import Spool
+from cntk_reader_kaldi.options import AlignmentOptions, FeatureOptions, StreamOptions
+from cntk_reader_kaldi.sources import ClassTable, FeatureTable, LabelRules, Rules, TableSource, first_dim
 from cntk_reader_kaldi.tables import read_lines, read_table
+from cntk_reader_kaldi.transform import transform_of
 
 Warn = Callable[[str], None]
 _NOWHERE = Location("<options>")
@@ -28,20 +30,26 @@ def open_part(
     Raises:
         DataError, ConfigError: a file is wrong, or the dimensions do not fit.
     """
-    files = ArchiveFiles(stream.max_line_bytes)
+    files = ArchiveFiles(stream.max_line_bytes, Spool(stream.allow_commands, warn))
     try:
         if isinstance(stream, FeatureOptions):
             limit = None if stream.expand else longest
             source, info = _open_features(stream, files, context, warn, max_errors, limit)
             return Part(source, (info.name,), stream.expand), info
-        table = read_table(stream.table, stream.where or _NOWHERE, files, _end_of_classes)
-        name, shape = _shape(stream, stream.dim, context)
-        rules = Rules(name=name, shape=shape, dtype=context.dtype, dim=stream.dim, max_errors=max_errors)
-        classes = ClassTable(table, files, rules, warn)
-        return Part(classes, (name,)), StreamInfo(name, shape, sparse=True, sequence=True)
+        return _open_labels(stream, files, context, warn, max_errors)
     except BaseException:
         files.close()
         raise
+
+
+def _open_labels(
+    stream: AlignmentOptions, files: ArchiveFiles, context: ReaderContext, warn: Warn, max_errors: int
+) -> tuple[Part, StreamInfo]:
+    labels = LabelRules(soft=stream.soft, delay=stream.delay, numbers=_read_mapping(stream))
+    table = read_table(stream.table, stream.where or _NOWHERE, files, _end_of_classes)
+    name, shape = _shape(stream, stream.dim, context)
+    rules = Rules(name=name, shape=shape, dtype=context.dtype, dim=stream.dim, max_errors=max_errors, labels=labels)
+    return Part(ClassTable(table, files, rules, warn), (name,)), StreamInfo(name, shape, sparse=True, sequence=True)
 
 
 def _open_features(
@@ -52,8 +60,14 @@ def _open_features(
     max_errors: int,
     longest: int | None,
 ) -> tuple[TableSource, StreamInfo]:
+    transform = transform_of(stream.transform, stream.transform_where or _NOWHERE)
     table = read_table(stream.table, stream.where or _NOWHERE, files, _end_of_matrix)
     dim = first_dim(table, files)
+    if transform is not None:
+        if dim != transform.input_dim:
+            text = f"a frame of the table has {dim} values, and '{stream.transform}' takes {transform.input_dim}"
+            raise DataError(text, where=stream.transform_where, hint="Is it the transform of these features?")
+        dim = transform.output_dim
     left, right = _window(stream, dim)
     name, shape = _shape(stream, (1 + left + right) * dim, context)
     rules = Rules(
@@ -65,6 +79,7 @@ def _open_features(
         max_errors=max_errors,
         longest=longest,
         counts=_read_lengths(stream),
+        transform=transform,
     )
     return FeatureTable(table, files, rules, warn), StreamInfo(name, shape, sequence=True)
 
@@ -74,7 +89,7 @@ def _end_of_matrix(file: ArchiveFile, at: int) -> int:
 
 
 def _end_of_classes(file: ArchiveFile, at: int) -> int:
-    return file.classes(at)[1]
+    return file.posterior(at)[1]
 
 
 def _window(stream: FeatureOptions, dim: int) -> tuple[int, int]:
@@ -106,6 +121,23 @@ def _read_lengths(stream: FeatureOptions) -> dict[str, int] | None:
             raise DataError(f"'{' '.join(words)[:60]}' is no key and length", where=place, hint=hint)
         found[words[0]] = int(words[1])
     return found
+
+
+def _read_mapping(stream: AlignmentOptions) -> dict[int, int] | None:
+    """Return the number of each class of the table: that of its line. None if they are their own numbers."""
+    if stream.mapping is None:
+        return None
+    where = stream.mapping_where or _NOWHERE
+    lines = read_lines(stream.mapping, where, "label mapping", stream.max_line_bytes)
+    found: dict[int, int] = {}
+    for place, words in lines:
+        if not (words[0].isascii() and words[0].isdigit() and len(words[0]) < 10):
+            hint = "A line has one class of the alignments; leave labelMappingFile out if they are 0, 1, 2, ..."
+            raise DataError(f"'{words[0][:60]}' is no class of an alignment", where=place, hint=hint)
+        if int(words[0]) in found:
+            raise DataError(f"the class {int(words[0])} is there twice", where=place, hint="Each has one line.")
+        found[int(words[0])] = len(found)
+    return None if all(key == number for key, number in found.items()) else found
 
 
 def _shape(stream: StreamOptions, dim: int, context: ReaderContext) -> tuple[str, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Tables: lists of places (scp) and archives (ark), and the specifiers that name them. Commands are never run."""
+"""Tables: lists of places (scp) and archives (ark), and the specifiers that name them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import attrs
 from cntk_core.api import CntkError, DataError, Location, UnsupportedError
 from cntk_core.api.readers import LINE_BYTES, bounded_lines
 from cntk_reader_kaldi.archive import ArchiveFile, ArchiveFiles
+from cntk_reader_kaldi.commands import is_command, shown
 
-_RANGE = re.compile(r"(.*)\[\s*([0-9]{1,9})\s*:\s*([0-9]{1,9})\s*\]")
+_RANGE = re.compile(r"(.*)\[([^\[\]]*)\]")
+_PART = re.compile(r"\s*([0-9]{1,9})\s*:\s*([0-9]{1,9})\s*")
 _OFFSET = re.compile(r"(.+):([0-9]{1,18})")
-_FORMS = "A line is: key path, key path:offset, or with a range of rows behind it, path:offset[first:last]."
-_COMMAND = "Run it yourself and write what it gives to a file: ... ark:features.ark"
-_SHOWN = 60
+_FORMS = "A line is: key path, key path:offset, or with ranges of rows and columns behind it, path:offset[0:49,3:5]."
+_STANDARD_INPUT = "Write what it gives to a file: ... ark:features.ark"
 
 
 @attrs.frozen
@@ -28,6 +29,7 @@ class Entry:
         path, offset: where its object begins.
         where: where it is named, for messages.
         first, last: rows that are wanted, both included; ``last`` is None for all.
+        columns: the first and last column that are wanted; None for all.
     """
 
     key: str
@@ -36,6 +38,7 @@ class Entry:
     where: Location
     first: int = 0
     last: int | None = None
+    columns: tuple[int, int] | None = None
 
 
 @attrs.frozen
@@ -43,12 +46,12 @@ class Table:
     """What a table holds.
 
     Attributes:
-        path: the list or archive.
+        title: the list, archive or command, for messages.
         entries: the utterances.
         errors: the malformed lines.
     """
 
-    path: Path
+    title: str
     entries: tuple[Entry, ...]
     errors: tuple[CntkError, ...]
 
@@ -57,25 +60,8 @@ EndOf = Callable[[ArchiveFile, int], int]
 """Returns the offset after the object that begins at an offset."""
 
 
-def read_table(text: str, where: Location, files: ArchiveFiles, end_of: EndOf) -> Table:
-    """Read what a specifier names: ``scp:list``, ``ark:archive``, or a file name, a list if it ends in ``.scp``.
-
-    Raises:
-        DataError: the file cannot be read.
-        UnsupportedError: it is a command.
-    """
-    kind, path = _split(text)
-    if path.endswith("|") or path.startswith("|") or path in ("", "-"):
-        what = f"the command '{path[:_SHOWN]}'" if path.strip("-|") else "the standard input"
-        raise UnsupportedError(f"{what} cannot be read as a table", where=where, hint=_COMMAND)
-    return (
-        _read_list(Path(path), where, files.max_line_bytes)
-        if kind == "scp"
-        else _read_archive(path, where, files, end_of)
-    )
-
-
-def _split(text: str) -> tuple[str, str]:
+def split_specifier(text: str) -> tuple[str, str]:
+    """Return ``scp`` or ``ark``, and the file or command that a specifier names; a bare name is one by its ending."""
     head, colon, path = text.strip().partition(":")
     words = head.split(",")
     if colon and words[0] in ("scp", "ark"):
@@ -83,27 +69,48 @@ def _split(text: str) -> tuple[str, str]:
     return ("scp" if text.strip().endswith(".scp") else "ark"), text.strip()
 
 
+def read_table(text: str, where: Location, files: ArchiveFiles, end_of: EndOf) -> Table:
+    """Read what a specifier names: ``scp:list``, ``ark:archive``, a command, or a file name.
+
+    Raises:
+        DataError: the file cannot be read, or the command fails.
+        UnsupportedError: it is a command, and none may be run.
+    """
+    kind, path = split_specifier(text)
+    if path in ("", "-"):
+        raise UnsupportedError("the standard input cannot be read as a table", where=where, hint=_STANDARD_INPUT)
+    title = path
+    if is_command(path):
+        files.spool.check(path, where, f"the command '{shown(path)}' cannot be read as a table")
+        path = str(files.spool.run(path, where)[0])
+        files.names[path] = title = shown(title)
+    if kind == "scp":
+        return _read_list(Path(path), where, files, title)
+    return _read_archive(path, where, files, end_of, title)
+
+
 def read_lines(
-    path: Path, where: Location, what: str, max_line_bytes: int = LINE_BYTES
+    path: Path, where: Location, what: str, max_line_bytes: int = LINE_BYTES, name: str | None = None
 ) -> list[tuple[Location, list[str]]]:
-    """Return the lines of a text file that are not empty, split at the first blank.
+    """Return the lines of a text file that are not empty, split at the first blank; ``name`` stands in messages.
 
     Raises:
         DataError: it cannot be read, is no text, or has too long a line.
     """
+    name = str(path) if name is None else name
     try:
         with path.open("rb") as file:
-            lines = enumerate(bounded_lines(file, max_line_bytes, str(path)), 1)
-            split = [(Location(str(path), number), _words(line, path, number, what)) for number, line in lines]
+            lines = enumerate(bounded_lines(file, max_line_bytes, name), 1)
+            split = [(Location(name, number), _words(line, Location(name, number), what)) for number, line in lines]
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         missing = isinstance(error, OSError) and not path.exists()
         hint = "A relative name starts at the directory in which the command runs." if missing else None
-        raise DataError(f"cannot open the {what} '{path}': {reason}", where=where, hint=hint) from None
+        raise DataError(f"cannot open the {what} '{name}': {reason}", where=where, hint=hint) from None
     return [(place, words) for place, words in split if words]
 
 
-def _words(line: bytes, path: Path, number: int, what: str) -> list[str]:
+def _words(line: bytes, place: Location, what: str) -> list[str]:
     """Return what stands before the first blank of a line, and what stands behind it."""
     try:
         text = line.decode("utf-8")
@@ -112,49 +119,83 @@ def _words(line: bytes, path: Path, number: int, what: str) -> list[str]:
         wrong = f"byte {error.start + 1} of the line is not UTF-8"
     if wrong:
         hint = "An archive is named with ark: in front."
-        raise DataError(f"{wrong}, so this is no {what}", where=Location(str(path), number), hint=hint)
+        raise DataError(f"{wrong}, so this is no {what}", where=place, hint=hint)
     return [word.strip() for word in text.split(None, 1)]
 
 
-def _read_list(path: Path, where: Location, max_line_bytes: int) -> Table:
+def _read_list(path: Path, where: Location, files: ArchiveFiles, title: str) -> Table:
     entries: list[Entry] = []
     errors: list[CntkError] = []
     known: dict[str, Location] = {}
-    for place, words in read_lines(path, where, "list of a table", max_line_bytes):
+    written: Path | None = None
+    for place, words in read_lines(path, where, "list of a table", files.max_line_bytes, title):
         try:
             entry = _parse(words, place)
             if entry.key in known:
                 text = f"the key '{entry.key}' stands in line {known[entry.key].line} already"
                 raise DataError(text, where=place, hint="Each utterance has one line.")
+            if is_command(entry.path):
+                files.spool.check(entry.path, place, f"'{shown(entry.path)}' is a command, which is not run")
+                written, begin = files.spool.run(entry.path, place, written)
+                files.names[str(written)] = f"what the commands of {title} gave"
+                entry = attrs.evolve(entry, path=str(written), offset=begin)
             known[entry.key] = place
             entries.append(entry)
-        except CntkError as error:
+        except (DataError, UnsupportedError) as error:
             errors.append(error)
-    return Table(path, tuple(entries), tuple(errors))
+    return Table(title, tuple(entries), tuple(errors))
 
 
 def _parse(words: list[str], place: Location) -> Entry:
     if len(words) < 2:
         raise DataError(f"'{words[0]}' has no path", where=place, hint=_FORMS)
     key, path = words
-    if path.endswith("|") or path.startswith("|") or path == "-":
-        raise UnsupportedError(f"'{path[:_SHOWN]}' is a command, which is not run", where=place, hint=_COMMAND)
-    first, last = 0, None
+    if path == "-":
+        raise UnsupportedError("'-', the standard input, is not read", where=place, hint=_STANDARD_INPUT)
+    if is_command(path):
+        return Entry(key, path, 0, place)
+    rows, columns = None, None
     if path.endswith("]"):
-        found = _RANGE.fullmatch(path)
-        if found is None:
-            text = f"'{path[path.find('[') :]}' is no range of rows"
-            raise DataError(text, where=place, hint=_FORMS)
-        path, first, last = found.group(1).strip(), int(found.group(2)), int(found.group(3))
-        if first > last:
-            raise DataError(f"the range [{first}:{last}] ends before it begins", where=place, hint=_FORMS)
+        path, rows, columns = _split_ranges(path, place)
+    first, last = rows or (0, None)
     offset = _OFFSET.fullmatch(path)
     if offset is not None:
-        return Entry(key, offset.group(1), int(offset.group(2)), place, first, last)
-    return Entry(key, path, 0, place, first, last)
+        return Entry(key, offset.group(1), int(offset.group(2)), place, first, last, columns)
+    return Entry(key, path, 0, place, first, last, columns)
 
 
-def _read_archive(path: str, where: Location, files: ArchiveFiles, end_of: EndOf) -> Table:
+Range = tuple[int, int] | None
+
+
+def _split_ranges(path: str, place: Location) -> tuple[str, Range, Range]:
+    """Return a path without the ranges behind it, and these: of rows and of columns, None for all.
+
+    A range is ``first:last``, or ``:`` for all, as in ``[0:49]``, ``[0:49,3:5]``, ``[:,3:5]``.
+    """
+    found = _RANGE.fullmatch(path)
+    parts = found.group(2).split(",") if found is not None else []
+    if found is None or not 1 <= len(parts) <= 2:
+        raise _no_range(path, place)
+    ranges: list[Range] = [None, None]
+    for number, part in enumerate(parts):
+        if part.strip() == ":":
+            continue
+        ends = _PART.fullmatch(part)
+        if ends is None:
+            raise _no_range(path, place)
+        first, last = int(ends.group(1)), int(ends.group(2))
+        if first > last:
+            raise DataError(f"the range [{first}:{last}] ends before it begins", where=place, hint=_FORMS)
+        ranges[number] = first, last
+    return found.group(1).strip(), ranges[0], ranges[1]
+
+
+def _no_range(path: str, place: Location) -> DataError:
+    what = "range of rows" if "," not in path else "range of rows and range of columns"
+    return DataError(f"'{path[max(path.find('['), 0) :]}' is no {what}", where=place, hint=_FORMS)
+
+
+def _read_archive(path: str, where: Location, files: ArchiveFiles, end_of: EndOf, title: str) -> Table:
     """Walk through an archive. An object that cannot be read ends it: nobody knows where the next one begins."""
     try:
         file = files.get(path)
@@ -177,4 +218,4 @@ def _read_archive(path: str, where: Location, files: ArchiveFiles, end_of: EndOf
             break
         known.add(key)
         entries.append(Entry(key, path, begin, where))
-    return Table(Path(path), tuple(entries), tuple(errors))
+    return Table(title, tuple(entries), tuple(errors))

@@ -91,7 +91,8 @@ class TableSource(ChunkSource):
             file.seek(offset)
             for number, line in enumerate(bounded_lines(file, self._max_line_bytes, self._name), start=1):
                 end += len(line)
-                samples += bool(self._marks.split(line, 1)) if line[:1] in blank else 1
+                may_be_empty = line[:1] in blank
+                samples += not may_be_empty or bool(self._marks.split(line, 1))
                 if end - offset >= self._size:
                     yield Piece(offset, end - offset, first, samples)
                     offset, first, samples = end, number + 1, 0

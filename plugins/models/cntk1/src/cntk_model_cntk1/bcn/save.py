@@ -200,8 +200,9 @@ class _Exporter:
             del inputs[5:]
         names = [child.name for child in inputs]
         if node.op.name == _NEGATIVES:
-            names += [self._number(f"{node.name}.shift", node.attributes.shift)]
-            names += [self._number(f"{node.name}.negatives", node.attributes.negatives)]
+            given = node.attributes  # nodes that the network has kept of them say nothing more
+            shift = self._number(f"{node.name}.shift", given.shift)
+            names[2:] = [shift, self._number(f"{node.name}.negatives", given.negatives)]
         if node.op.name == "ReduceElements" and _sums_everything(node):
             self._store("SumElements", node, names)
         else:

@@ -84,21 +84,17 @@ def _blocks(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     value, given = tensor(inputs[0]), attributes_of(node)
     if value.batch or len(value.shape) != 3 or value.fold != 1:
         raise Unreadable("its input has not samples, channels and two places, in this order")
-    if given.get("mode", "DCR") != "DCR":
-        return _by_columns(reader, value, given["blocksize"], deep=node.op_type == "SpaceToDepth")
+    if given.get("mode", "DCR") != "DCR":  # of DepthToSpace alone
+        return _by_columns(reader, value, given["blocksize"])
     return Tensor(reader.add(node.op_type, [value.node], block_size=given["blocksize"]))
 
 
-def _by_columns(reader: Importer, value: Tensor, block: int, *, deep: bool) -> Tensor:
+def _by_columns(reader: Importer, value: Tensor, block: int) -> Tensor:
     """Blocks whose places stand behind the channels, not before them."""
     samples, channels, rows, columns = value.sizes(reader.samples)
-    if deep:
-        apart = [samples, channels, rows // block, block, columns // block, block]
-        order, target = [0, 1, 3, 5, 2, 4], [samples, channels * block * block, rows // block, columns // block]
-    else:
-        apart = [samples, channels // (block * block), block, block, rows, columns]
-        order, target = [0, 1, 4, 2, 5, 3], [samples, apart[1], rows * block, columns * block]
-    return reshaped(reader, turned(reader, reshaped(reader, value, apart), order), target)
+    apart = [samples, channels // (block * block), block, block, rows, columns]
+    target = [samples, apart[1], rows * block, columns * block]
+    return reshaped(reader, turned(reader, reshaped(reader, value, apart), [0, 1, 4, 2, 5, 3]), target)
 
 
 @reads("OneHot")
