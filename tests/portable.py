@@ -8,7 +8,18 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 HIDDEN = ("cffi", "llvmlite", "numba", "simplejpeg")
 
-for _name in HIDDEN:
-    sys.modules[_name] = None  # type: ignore[assignment] # as Python's documentation says
+
+def hide() -> None:
+    """Let all further imports of these libraries fail, in this process."""
+    for name in HIDDEN:
+        sys.modules[name] = None  # type: ignore[assignment] # as Python's documentation says
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Hide them before anything of the tests is imported."""
+    hide()

@@ -132,6 +132,8 @@ def test_the_image_installs_extras_that_there_are(root: Path, wheels: dict[str, 
 TRAINING = """\
 import sys
 import tests.portable
+
+tests.portable.hide()
 from cntk_core.api.engines import can_compile
 from cntk_engine_cpu.libraries import load_onednn
 from cntk_kit_recipes.cli import main

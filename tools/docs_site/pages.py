@@ -24,7 +24,7 @@ OF_THE_ROOT = {
 }
 """Pages of the root and their names on the site, where a ``README.md`` would be a second ``index.md``."""
 
-READMES = ("kits/*", "plugins/*/*", "testing/*", "examples", "examples/*", "changes")
+READMES = ("kits/*", "meta/*", "plugins/*/*", "testing/*", "examples", "examples/*", "changes")
 """Where pages lie besides: the README of each wheel and of each example."""
 
 CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
