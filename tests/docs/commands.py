@@ -34,7 +34,7 @@ from cntk_kit_recipes.recipe.driver import run_recipe
 from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
-OTHER_WHEELS = ("cupy-cuda12x", "pytest", "tensorboard")
+OTHER_WHEELS = ("cupy-cuda12x", "mlflow", "pytest", "tensorboard")
 """What pages install that is not ours."""
 
 _PROGRAMS = {"python": [sys.executable], "pytest": [sys.executable, "-m", "pytest", "-q"]}

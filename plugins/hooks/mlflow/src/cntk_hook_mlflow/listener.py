@@ -50,9 +50,7 @@ class Wishes:
             return None
         ask_to_run("MLflow's client", key=EXPERIMENT, where=value.where)
         if find_spec("mlflow") is None:
-            raise MissingPluginError(
-                f"{EXPERIMENT} needs MLflow", where=value.where, hint='pip install "cntk-hook-mlflow[mlflow]"'
-            )
+            raise MissingPluginError(f"{EXPERIMENT} needs MLflow", where=value.where, hint="pip install mlflow")
         return cls(value.string(), block.string(URI, ""), block.string(NAME, ""))
 
 
