@@ -43,6 +43,7 @@ REASONS = (
     "needs Slurm",
     "needs PyTorch",
     "needs TensorBoard",
+    "needs MLflow",
     "needs a notebook",
     "needs a file that you have",
     "needs a data set that you download",
