@@ -30,6 +30,7 @@ BROUGHT_BY_OTHERS = {
     "cntk_core": KITS,  # each by its door alone
     "cntk_fit": {"IPython"},  # imported where a notebook runs, which has it
     "cntk_tool_curves": {"IPython"},  # the same
+    "cntk_hook_mlflow": {"mlflow"},  # who wants the hook has it; it brings some seventy distributions
     "cntk_kit_engines": {"llvmlite", "numba"},  # where a plugin calls it that compiles
     "cntk_engine_cuda": {"cuda"},  # with CuPy's extra `ctk`, and imported only where it is
 }
