@@ -299,3 +299,11 @@ def test_two_parts_of_a_log_that_did_not_end_take_the_time_of_their_lines():
     write("log.jsonl", begin(10.0), epoch(1, 0.5, at=14.0), begin(100.0), epoch(2, 0.25, at=101.5))
     (run,) = find_runs(["log.jsonl"])
     assert (run.seconds, run.state) == (5.5, "unfinished")
+
+
+def test_a_run_that_was_interrupted_has_not_failed():
+    write(
+        "log.jsonl", begin(10.0), epoch(1, 0.5, at=14.0), end(succeeded=False, error="KeyboardInterrupt", seconds=3.0)
+    )
+    (run,) = find_runs(["log.jsonl"])
+    assert (run.seconds, run.state, run.error) == (3.0, "unfinished", "")

@@ -15,6 +15,9 @@ from cntk_tool_curves.runs.record import DONE, FAILED, UNFINISHED, Run
 
 _JSON, _TEXT = ".jsonl", (".log", ".txt")
 _HEAD = 1 << 16
+_INTERRUPTED = "KeyboardInterrupt"
+"""What the log of a run says that was ended with Ctrl-C: no failure, it can go on."""
+
 _TRAINING = ("train", "trainRNN", "adapt")
 _BANNER = b"CNTK 2."
 """What the log of a run has near its beginning, ours and the original's."""
@@ -120,7 +123,7 @@ def _run(log: Path, curves: Curves, parts: list[_Lines]) -> Run:
     if not parts:
         return Run(log, job, curves, begun=_changed(log), seconds=sum(epoch.seconds for epoch in curves.epochs))
     begin, last = parts[-1][0], parts[-1][-1]
-    ended = last["event"] == "job_end"
+    ended = last["event"] == "job_end" and last.get("error") != _INTERRUPTED
     return Run(
         log,
         job,

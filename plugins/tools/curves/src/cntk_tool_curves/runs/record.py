@@ -12,7 +12,7 @@ from cntk_core.api import UsageError, did_you_mean
 from cntk_tool_curves.curves import Curves, Epoch, unique
 
 DONE, FAILED, UNFINISHED, UNKNOWN = "done", "failed", "unfinished", "?"
-"""What became of a run. One that is unfinished goes on right now, or was killed; a text log does not tell."""
+"""What became of a run. One that is unfinished goes on right now, or was interrupted; a text log does not tell."""
 
 
 @attrs.frozen
