@@ -45,6 +45,15 @@ def test_runs_side_by_side(folder, capsys):
 
 
 @pytest.mark.slow
+def test_names_of_many_runs_stand_once(folder):
+    for name in "abc":
+        json_log(folder / f"{name}.jsonl")
+    assert main(["plot-log", "a.jsonl", "b.jsonl", "c.jsonl", "-o", "curves.svg"]) == 0
+    shown = texts(folder / "curves.svg")
+    assert [shown.count(f"{name}: {kind}") for name in "abc" for kind in ("training", "validation")] == [1] * 6
+
+
+@pytest.mark.slow
 def test_places_without_a_panel_stay_empty(folder):
     criteria = dict.fromkeys(("ce", "errs", "third"), 0.5)
     json_log(folder / "new.jsonl", criteria=criteria)

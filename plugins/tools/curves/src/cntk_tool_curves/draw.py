@@ -12,6 +12,12 @@ RATE = "learningRatePerSample"
 
 _COLORS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#78716c", "#1e293b")
 _DARK = "#1e293b"
+_LEGENDS = 2
+"""Runs with whose names each panel has room for a legend; those of more stand once, below all panels."""
+
+_LINE = 0.19
+"""Height of a line of a legend, in inches."""
+
 _GRID = "#e2e8f0"
 
 
@@ -44,7 +50,8 @@ def draw_curves(
     rows = -(-len(panels) // columns)
     # Names stay text in an SVG file, and the same curves give the same file.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cntk"}):
-        figure = Figure(figsize=(4.8 * columns, 3.9 * rows), dpi=130, layout="constrained")
+        below = len(runs) if len(runs) > _LEGENDS else 0
+        figure = Figure(figsize=(4.8 * columns, 3.9 * rows + _LINE * below), dpi=130, layout="constrained")
         FigureCanvasAgg(figure)
         axes = list(figure.subplots(rows, columns, squeeze=False).flat)
         for axis, name in zip(axes, panels, strict=False):
@@ -52,9 +59,11 @@ def draw_curves(
                 _draw_rates(axis, runs)
             else:
                 _draw_criterion(axis, runs, name, minibatches=minibatches)
-            _decorate(axis, name, logarithmic=logarithmic or name == RATE)
+            _decorate(axis, name, logarithmic=logarithmic or name == RATE, legend=not below)
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
+        if below:
+            _legend_below(figure, axes[: len(names)])
         undated = {"Date": None} if path.suffix.lower() == ".svg" else {}
         figure.savefig(path, metadata=undated)
 
@@ -86,7 +95,18 @@ def _line(axis: Any, points: Sequence[tuple[int, float]], label: str, **style: A
         axis.plot(numbers, values, linewidth=1.8, marker="o", markersize=2.8, label=label, **style)
 
 
-def _decorate(axis: Any, title: str, *, logarithmic: bool) -> None:
+def _legend_below(figure: Any, axes: Sequence[Any]) -> None:
+    """Name the curves of all panels once, those of a run in one line."""
+    named = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if named:
+        columns = 2 if any(label.endswith(": validation") for label in named) else 1
+        # Legends are filled column by column.
+        labels = sorted(named, key=lambda label: label.endswith(": validation")) if columns == 2 else list(named)
+        handles = [named[label] for label in labels]
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+
+
+def _decorate(axis: Any, title: str, *, logarithmic: bool, legend: bool) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_title(title, loc="left", color=_DARK, fontsize=11, fontweight="bold")
@@ -98,7 +118,7 @@ def _decorate(axis: Any, title: str, *, logarithmic: bool) -> None:
     axis.set_axisbelow(True)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
-    if axis.get_legend_handles_labels()[0]:
+    if legend and axis.get_legend_handles_labels()[0]:
         axis.legend(frameon=False, fontsize=8)
 
 
