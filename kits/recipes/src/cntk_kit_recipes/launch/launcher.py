@@ -222,7 +222,7 @@ class _Request:
     at: float
 
 
-def _press(process: subprocess.Popen[bytes], told: list[_Request]) -> None:
+def _press(process: subprocess.Popen[str], told: list[_Request]) -> None:
     """End a launcher that was told to end long ago."""
     waited = time.monotonic() - told[0].at if told else 0.0
     if waited > 2 * _GRACE:

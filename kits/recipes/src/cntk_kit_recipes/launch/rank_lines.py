@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Thread
-from typing import TextIO
+from typing import IO
 
 from cntk_core.system.console import tell
 
@@ -17,7 +17,7 @@ _LEFT_OVER = 2.0
 
 
 @contextmanager
-def passing_on(stream: TextIO | None, shown: Shown | None) -> Iterator[None]:
+def passing_on(stream: IO[str] | None, shown: Shown | None) -> Iterator[None]:
     """Within, the lines of a stream are written to the standard error stream as they come.
 
     Args:
