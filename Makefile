@@ -12,16 +12,20 @@ WORKLOAD ?= W1a
 THREADS ?= 1
 
 # <wheels:projects>
-PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) $(wildcard testing/*/pyproject.toml)
+PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) $(wildcard testing/*/pyproject.toml) $(wildcard meta/*/pyproject.toml)
 # </wheels:projects>
 
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 STAMP := .venv/.up-to-date
+DEMO := .venv/.demo-up-to-date
+SETUP := pyproject.toml constraints.txt tools/setup.sh tools/wheels.py $(PROJECTS)
 PYTEST_ARGS ?=
 # One more than there are processors: some tests wait for processes that are to be killed.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n + 1)))
 FRESH ?=
 BASE ?= main
+PORTABLE ?= kits/engines plugins/engines/cpu \
+	$(wildcard $(addprefix plugins/*/*/tests/,test_contract.py test_recipe.py))
 N ?= 20
 RECORD ?= trials.jsonl
 SEED ?= $(shell date +%Y%m%d)
@@ -31,18 +35,23 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist check bench pin notebooks hooks changes release clean
+.PHONY: help setup demo test quick portable nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist rehearsal releasing check bench pin notebooks site hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
-$(STAMP): pyproject.toml constraints.txt tools/setup.sh tools/wheels.py $(PROJECTS)
+$(STAMP): $(SETUP)
 	@UV='$(UV)' PYTHON='$(PYTHON)' tools/setup.sh
+	@touch $(DEMO) $@
+
+# What the demo needs is a fifth of what tests need. Where all is there, the demo needs no more.
+$(DEMO): $(SETUP)
+	@UV='$(UV)' PYTHON='$(PYTHON)' tools/setup.sh cntk-tool-demo
 	@touch $@
 
 setup: $(STAMP) ## make the environment .venv
 
-demo: $(STAMP) ## train a recipe on real handwritten digits
+demo: $(DEMO) ## train a recipe on real handwritten digits
 	$(BIN)/cntk demo
 
 test: $(STAMP) ## run all tests
@@ -52,6 +61,9 @@ quick: $(STAMP) ## run the quick tests that concern what changed since BASE
 	@tests=$$($(BIN)/python tools/concerned.py --base $(BASE)) || exit; \
 	if [ -z "$$tests" ]; then echo "no test is concerned by what changed since $(BASE)"; exit; fi; \
 	echo "concerned:" $$tests; $(PYTEST) --tier quick $$tests
+
+portable: $(STAMP) ## run the quick tests of what has a portable path without llvmlite and oneDNN
+	$(PYTEST) --tier quick -p tests.portable $(PORTABLE)
 
 nightly: $(STAMP) ## run all tests there are, compile everything anew, try faults (N=20 SEED=...), fuzz
 	FRESH=1 $(PYTEST) --tier thorough
@@ -98,9 +110,16 @@ wheels: ## write the lists of wheels anew, after a wheel has come, gone or chang
 kernels: $(STAMP) ## compile the kernels that wheels ship, before they are built
 	$(BIN)/python tools/ship_kernels.py
 
-dist: kernels ## build all wheels into dist/, with the kernels that they ship (needs uv)
-	$(or $(UV),uv) build --all-packages --out-dir dist
+dist: kernels releasing ## build all wheels and source distributions into dist/, with the kernels that they ship
+	$(BIN)/python tools/release.py build
+	$(BIN)/python tools/release.py check
 	$(BIN)/python tools/ship_kernels.py --check dist
+
+rehearsal: dist ## build a release, build it again, and try it with each Python: everything but uploading
+	for step in same alone together bill; do $(BIN)/python tools/release.py $$step || exit; done
+
+releasing: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group release
 
 check: lint types imports docs lists ## all checks that are not tests
 
@@ -111,6 +130,11 @@ notebooks: $(STAMP) ## run all notebooks with a kernel and make pages of them in
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group notebooks
 	$(BIN)/python tools/notebooks.py --html build/notebooks
 
+site: $(STAMP) ## build the site of the documentation into build/site
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "the site is build/site/index.html"
+
 hooks: $(STAMP) ## run the quick checks before each commit
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group hooks
 	$(BIN)/pre-commit install
@@ -118,8 +142,8 @@ hooks: $(STAMP) ## run the quick checks before each commit
 changes: $(STAMP) ## show what CHANGELOG.md will say of changes/
 	$(BIN)/towncrier build --draft --version next
 
-release: $(STAMP) ## move changes/ to CHANGELOG.md (VERSION=0.2.0)
-	$(BIN)/towncrier build --yes --version $(VERSION)
+release: $(STAMP) ## write VERSION=0.2.0 into all wheels, and move changes/ to CHANGELOG.md
+	$(BIN)/python tools/release.py version $(VERSION)
 
 pin: ## write constraints.txt anew with today's versions (needs uv)
 	UV='$(UV)' PYTHON='$(PYTHON)' tools/pin.sh

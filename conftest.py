@@ -26,6 +26,7 @@ from hypothesis import settings  # noqa: E402 - what it imports is to be kept to
 from tests.bytecode import compile_part, worker  # noqa: E402
 from tests.caches import compile_quickly, shared_caches  # noqa: E402
 from tests.folder_report import FolderReport  # noqa: E402
+from tests.kept_metadata import keep_metadata  # noqa: E402
 from tests.shares import in_shares  # noqa: E402
 from tests.tiers import EXAMPLES, MARKERS, Group, Tier, arrange  # noqa: E402
 
@@ -61,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     caches = shared_caches()
     caches.__enter__()
     config.add_cleanup(lambda: caches.__exit__(None, None, None))
+    config.add_cleanup(keep_metadata())
     if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(FolderReport())
     if not config.getoption("--hypothesis-profile"):

@@ -11,9 +11,7 @@ def main() -> int:
     for script in entry_points(group="console_scripts", name="cntk"):
         if script.value.startswith("cntk_"):
             return int(script.load()() or 0)
-    print(
-        'error: the command is not installed: pip install "cntk-core[all]", or cntk-kit-recipes alone', file=sys.stderr
-    )
+    print("error: the command is not installed: pip install cntk-toolkit, or cntk-kit-recipes alone", file=sys.stderr)
     return 1
 
 

@@ -3,8 +3,8 @@
 ======== ================================= ============================================================ ===========
 tier     how                               tests                                                        examples
 ======== ================================= ============================================================ ===========
-quick    ``make quick``, ``-m "not slow"`` none that are ``slow``; of ``sampled(n)`` a sample           15
-default  ``make test``                     those too; of both larger samples; none ``thorough``         20
+quick    ``make quick``, ``-m "not slow"`` none that are ``slow``; of ``sampled(n)`` a sample           10
+default  ``make test``                     those too; of both larger samples; none ``thorough``         15
 thorough ``make nightly``, ``--thorough``  all                                                          100
 ======== ================================= ============================================================ ===========
 
@@ -36,7 +36,7 @@ class Tier(IntEnum):
     THOROUGH = 2
 
 
-EXAMPLES = {Tier.QUICK: 15, Tier.DEFAULT: 20, Tier.THOROUGH: 100}
+EXAMPLES = {Tier.QUICK: 10, Tier.DEFAULT: 15, Tier.THOROUGH: 100}
 
 MARKERS = (
     "slow: from the default tier on, mostly because it takes more than about two seconds",

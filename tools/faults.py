@@ -53,6 +53,9 @@ SYMMETRIC = (
 )
 """Functions to which it is all one in which order their first two arguments come."""
 
+CRASHING = ("isinstance", "issubclass", "hasattr", "map", "filter", "partial")
+"""Functions that refuse their first two arguments the other way round: any test that comes there would notice."""
+
 
 @attrs.frozen
 class Fault:
@@ -216,7 +219,7 @@ def _kinds(node: ast.AST | None) -> Iterator[tuple[str, Change]]:
             yield "range off by one", _shorter
         case ast.Call(args=[first, second, *_], keywords=_) if ast.dump(first) != ast.dump(second):
             fixed = any(isinstance(one, ast.Starred | ast.Constant) for one in (first, second))
-            if not fixed and _name(node.func) not in SYMMETRIC:
+            if not fixed and _name(node.func) not in (*SYMMETRIC, *CRASHING):
                 yield "swap arguments", _swap
 
 

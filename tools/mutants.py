@@ -1,7 +1,7 @@
 """Puts faults into the sources, one at a time, and sees whether the tests notice.
 
     python tools/mutants.py --count 30 --seed 7
-    python tools/mutants.py --count 10 --seed 7 --only plan/
+    python tools/mutants.py --count 10 --seed 7 --only cntk_core/plan/ kits/engines/
 
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
 They are made in a copy of the working tree, never in the tree itself. Each meets the quick tests of its room first; if
@@ -161,11 +161,11 @@ def stages(workspace: Workspace, file: str) -> list[Stage]:
     return [stage for stage in found if stage.tests]
 
 
-def draw(workspace: Workspace, count: int, seed: int, only: str = "") -> list[Fault]:
+def draw(workspace: Workspace, count: int, seed: int, only: Sequence[str] = ("",)) -> list[Fault]:
     """Draw faults: a room by the number of faults that it can have, then a kind, then one of that kind."""
     rooms: dict[str, dict[str, list[Site]]] = {}
     for file, module in workspace.modules.items():
-        if only in file and not any("testing" in part for part in module.split(".")):
+        if any(part in file for part in only) and not any("testing" in part for part in module.split(".")):
             for site in sites_of(file, (workspace.root / file).read_text(encoding="utf-8")):
                 rooms.setdefault(_room(module), {}).setdefault(site.kind, []).append(site)
     chance, drawn = random.Random(seed), dict[str, Fault]()
@@ -208,7 +208,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="See whether the tests notice faults in the sources.")
     parser.add_argument("--count", type=int, default=20, help="how many faults")
     parser.add_argument("--seed", type=int, default=1, help="which faults")
-    parser.add_argument("--only", default="", help="only in files whose names have this in them")
+    parser.add_argument("--only", nargs="+", default=[""], help="only in files whose names have one of these in them")
     parser.add_argument("--least", type=float, default=0.0, help="percent that has to be noticed")
     parser.add_argument("--list", action="store_true", help="only say which faults are drawn")
     options = parser.parse_args()

@@ -2,11 +2,12 @@
 
     python tools/notebooks.py                      # write all in the normal form: what ran in them is left out
     python tools/notebooks.py --check              # only say which are not
-    python tools/notebooks.py --html FOLDER        # run them with a kernel and write pages with what came out
+    python tools/notebooks.py --html FOLDER        # run them with a kernel; write pages, and them with what came out
     python tools/notebooks.py --html FOLDER docs/notebooks/08-gan.ipynb
 
 A notebook is stored without outputs: pictures and times would differ in each run, and nobody reads such a change. The
-pages need the dependency group `notebooks`; ``make notebooks`` installs it.
+pages need the dependency group `notebooks`; ``make notebooks`` installs it. ``make site`` shows what came out if
+notebooks that ran lie in ``build/notebooks``.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _cell(cell: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "execution_count": None, "outputs": []} if cell["cell_type"] == "code" else kept
 
 
-def page(notebook: Path) -> str:
-    """Run a notebook with a kernel, and return it as HTML.
+def run(notebook: Path) -> Any:
+    """Run a notebook with a kernel, and return it with what came out.
 
     It runs in a copy of its folder, because an example has scripts beside it.
 
@@ -68,25 +69,28 @@ def page(notebook: Path) -> str:
     """
     import nbformat
     from nbclient import NotebookClient
-    from nbconvert import HTMLExporter
 
     content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call, unused-ignore]
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(notebook.parent, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.ipynb", "run"))
         place = {"metadata": {"path": folder}}
         NotebookClient(content, timeout=LONGEST, kernel_name="python3", resources=place).execute()
-    exporter = HTMLExporter()  # type: ignore[no-untyped-call, unused-ignore]
-    written: str = exporter.from_notebook_node(content)[0]
-    return written
+    return content
 
 
 def write_pages(folder: Path, chosen: Sequence[Path]) -> int:
-    """Write a page for each notebook; say which fail, and return how many."""
+    """Run notebooks, and write each as a page and as it is then; say which fail, and return how many."""
+    import nbformat
+    from nbconvert import HTMLExporter
+
     failed = 0
+    exporter = HTMLExporter()  # type: ignore[no-untyped-call, unused-ignore]
     folder.mkdir(parents=True, exist_ok=True)
     for notebook in chosen:
         try:
-            (folder / f"{notebook.stem}.html").write_text(page(notebook), encoding="utf-8")
+            content = run(notebook)
+            (folder / f"{notebook.stem}.html").write_text(exporter.from_notebook_node(content)[0], encoding="utf-8")
+            nbformat.write(content, folder / notebook.name)  # type: ignore[no-untyped-call, unused-ignore]
             print(f"{notebook.relative_to(ROOT)}: {folder / notebook.stem}.html")
         except Exception as error:
             failed += 1

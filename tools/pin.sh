@@ -30,7 +30,7 @@ resolve() {
     extras_without "$2" |
         "${UV:-uv}" pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --upgrade \
             --no-header --no-annotate --group pyproject.toml:dev --group pyproject.toml:hooks \
-            --group pyproject.toml:notebooks - |
+            --group pyproject.toml:notebooks --group pyproject.toml:release - |
         grep -v '^-e ' > "$new.$1"
 }
 

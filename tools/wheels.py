@@ -1,18 +1,22 @@
-"""Write every list of the workspace's wheels: ``python tools/wheels.py [--check | --paths]``.
+"""Write every list of the workspace's wheels: ``python tools/wheels.py [--check | --paths | --needed-by WHEEL]``.
 
 A wheel is a folder that one of :data:`FAMILIES` finds. What the lists need to know stands in its ``pyproject.toml``:
 name, version, extras and entry points, and in the table ``[tool.cntk]``
 
 * ``offers``: what it offers, one line of Markdown for the table of wheels (needed);
-* ``all``: the extras to ask for where the core's extra ``all`` names it, for example ``"fast"`` or ``"a,b"``;
+* ``toolkit``: that ``cntk-toolkit`` brings it, and with which extras, for example ``"fast"``, ``"a,b"`` or ``""``;
+* ``all``: the extras to ask for where the extra ``all`` of ``cntk-toolkit`` names it;
 * ``in-all``: whether that extra names it (otherwise as its family says);
+* ``keywords``, ``classifiers``: its own, beside those that all wheels have (``tools/wheel_metadata.py``);
+* ``home``: the address of the project; the root's alone;
 * ``hint``: the extra that most people need with it, named where a message says how to install it;
 * ``released``: false for a wheel that cannot be installed from an index yet.
 
 The lists stand between the comments ``<wheels:LIST>`` and ``</wheels:LIST>`` in :data:`FILES`; the rest of these files
-is written by hand. ``cntk_core/plugins/known.json`` is written whole. With ``--check`` nothing is written: exit status
-1 and a line for each file that is out of date. With ``--paths`` the folders of all wheels but the core's are printed,
-one a line.
+is written by hand. ``cntk_core/plugins/known.json`` and the licence of each wheel are written whole. With ``--check``
+nothing is written: exit status 1 and a line for each file that is out of date. With ``--paths`` the folders of all
+wheels but the core's are printed, one a line; with ``--needed-by`` those of a wheel and of all that it needs, directly
+or not.
 
 It needs Python's standard library alone, so that it runs before an environment is made.
 """
@@ -23,165 +27,28 @@ import argparse
 import json
 import re
 import sys
-import tomllib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from wheel_metadata import ABOUT, about, with_place
+from wheel_projects import FAMILIES, Family, Wheel, WheelError, find_wheels, needed_by
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "make wheels"
 KNOWN = "cntk_core/plugins/known.json"
+LICENCE = "LICENSE"
 MARKER = re.compile(r"^(?P<indent>\s*)(?:# |<!-- )<(?P<end>/?)wheels:(?P<name>[^>]*)>(?: -->)?\s*$")
-KEYS = {"offers": str, "all": str, "in-all": bool, "hint": str, "released": bool}
 
-
-@dataclass(frozen=True)
-class Family:
-    """Wheels that lie beside each other.
-
-    Attributes:
-        name: the folder at the root.
-        folders: pattern of the wheels' folders.
-        in_all: whether the core's extra ``all`` names them.
-    """
-
-    name: str
-    folders: str
-    in_all: bool
-
-
-FAMILIES = (
-    Family("kits", "kits/*", in_all=False),  # plugins bring those that they need
-    Family("plugins", "plugins/*/*", in_all=True),
-    Family("testing", "testing/*", in_all=False),
-)
 
 FILES = {
     "Makefile": ("projects",),
     "README.md": ("table",),
     "docs/index.md": ("pages",),
-    "pyproject.toml": ("all", "members", "sources", "packages", "mypy", "tests"),
+    "meta/toolkit/pyproject.toml": ("toolkit", "all"),
+    "packaging/conda/wheels.txt": ("brought",),
+    "pyproject.toml": ("members", "sources", "packages", "mypy", "tests"),
 }
 """Files with lists, and the lists that must be there. A list may stand in a file more than once."""
-
-
-class WheelError(Exception):
-    """Something that only a person can mend: says which file, and what is wrong with it."""
-
-
-@dataclass(frozen=True)
-class Wheel:
-    """What the lists say about a wheel.
-
-    Attributes:
-        family: where it lies; None for the core, which is the root.
-        folder: relative to the root, with slashes.
-        package: the package that it installs.
-        groups: what it offers to recipes: names of its entry points, as a recipe spells them, by their group.
-        settings: its table ``[tool.cntk]``.
-    """
-
-    family: Family | None
-    folder: str
-    name: str
-    version: str
-    package: str
-    groups: dict[str, list[str]]
-    settings: dict[str, Any]
-
-    @property
-    def in_all(self) -> bool:
-        """Whether the core's extra ``all`` names it."""
-        return self.family is not None and bool(self.settings.get("in-all", self.family.in_all))
-
-    @property
-    def requirement(self) -> str:
-        """How the extra ``all`` asks for it: any patch of its minor version."""
-        extras = f"[{self.settings['all']}]" if "all" in self.settings else ""
-        major, minor = (int(part) for part in self.version.split(".")[:2])
-        return f"{self.name}{extras}>={major}.{minor},<{major}.{minor + 1}"
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Finding the wheels
-
-
-def find_wheels(root: Path) -> list[Wheel]:
-    """The core, then all other wheels by the paths of their folders.
-
-    Raises:
-        WheelError: a project file is missing what the lists need, or two wheels claim one name.
-    """
-    found = [_read(root, None, root / "pyproject.toml")]
-    for family in FAMILIES:
-        found += [_read(root, family, path) for path in sorted(root.glob(f"{family.folders}/pyproject.toml"))]
-    _check_distinct("wheel", ((wheel.name, wheel) for wheel in found))
-    _check_distinct("package", ((wheel.package, wheel) for wheel in found))
-    for group in sorted({group for wheel in found for group in wheel.groups}):
-        names = ((name.casefold(), wheel) for wheel in found for name in wheel.groups.get(group, ()))
-        _check_distinct(f"name of {group}", names)
-    return found
-
-
-def _read(root: Path, family: Family | None, path: Path) -> Wheel:
-    where = path.relative_to(root).as_posix()
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as reason:
-        raise WheelError(f"{where}: cannot be read: {reason}") from None
-    project = data.get("project", {})
-    named = _get(data, "tool", "hatch", "build", "targets", "wheel", "packages") or []
-    packages = [name for each in named if not (name := each.rpartition("/")[2]).startswith("_")]  # those are aliases
-    for key, value in (("name", project.get("name")), ("version", project.get("version"))):
-        if not isinstance(value, str):
-            raise WheelError(f"{where}: [project] says no {key}")
-    if len(packages) != 1:
-        raise WheelError(f"{where}: [tool.hatch.build.targets.wheel] must name one package, not {len(packages)}")
-    points = project.get("entry-points", {})
-    return Wheel(
-        family=family,
-        folder=path.parent.relative_to(root).as_posix(),
-        name=project["name"],
-        version=project["version"],
-        package=packages[0],
-        groups={group: list(names) for group, names in points.items() if group.startswith("cntk.")},
-        settings=_settings(where, _get(data, "tool", "cntk"), project.get("optional-dependencies", {})),
-    )
-
-
-def _get(data: Any, *keys: str) -> Any:
-    for key in keys:
-        data = data.get(key, {}) if isinstance(data, dict) else {}
-    return data
-
-
-def _settings(where: str, settings: dict[str, Any], extras: Container[str]) -> dict[str, Any]:
-    for key, value in settings.items():
-        if key not in KEYS:
-            raise WheelError(f"{where}: [tool.cntk] has no key '{key}'; there are {', '.join(KEYS)}")
-        if not isinstance(value, KEYS[key]):
-            raise WheelError(f"{where}: [tool.cntk] {key} must be a {KEYS[key].__name__}")
-    offers = settings.get("offers", "")
-    if not offers or "\n" in offers or "|" in offers:
-        raise WheelError(f"{where}: [tool.cntk] offers must say in one line, without |, what the wheel offers")
-    named = [*settings.get("all", "").split(","), settings.get("hint", "")]
-    for extra in named:
-        if extra and extra not in extras:
-            raise WheelError(f"{where}: [tool.cntk] names the extra '{extra}', which the wheel does not have")
-    return settings
-
-
-def _check_distinct(what: str, claims: Iterable[tuple[str, Wheel]]) -> None:
-    owners: dict[str, Wheel] = {}
-    for name, wheel in claims:
-        if name in owners:
-            raise WheelError(f"the {what} '{name}' is claimed by {owners[name].folder} and by {wheel.folder}")
-        owners[name] = wheel
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The lists
 
 
 def _members(wheels: Sequence[Wheel]) -> Iterator[str]:
@@ -193,22 +60,39 @@ def _sources(wheels: Sequence[Wheel]) -> Iterator[str]:
 
 
 def _all(wheels: Sequence[Wheel]) -> Iterator[str]:
-    return (f'"{wheel.requirement}",' for wheel in wheels if wheel.in_all)
+    """Those that ``cntk-toolkit`` does not bring, or not with all extras that they have for ``all``."""
+    brought = [
+        wheel.name
+        for wheel in wheels
+        if "toolkit" in wheel.settings and wheel.settings.get("all", "") in ("", wheel.settings["toolkit"])
+    ]
+    return (f'"{wheel.requirement("all")}",' for wheel in wheels if wheel.in_all and wheel.name not in brought)
+
+
+def _toolkit(wheels: Sequence[Wheel]) -> Iterator[str]:
+    return (f'"{wheel.requirement("toolkit")}",' for wheel in wheels if "toolkit" in wheel.settings)
+
+
+def _brought(wheels: Sequence[Wheel]) -> Iterator[str]:
+    """The wheels of ``cntk-toolkit``, each with the one version that it has."""
+    named = needed_by(wheels, "cntk-toolkit") if any(wheel.name == "cntk-toolkit" for wheel in wheels) else []
+    return (f"{wheel.name}=={wheel.version}" for wheel in named)
 
 
 def _packages(family: str | None = None) -> Callable[[Sequence[Wheel]], Iterator[str]]:
     def listed(wheels: Sequence[Wheel]) -> Iterator[str]:
-        return (f'"{w.package}",' for w in wheels if w.family is not None and family in (None, w.family.name))
+        mine = (w for w in wheels if w.family is not None and family in (None, w.family.name))
+        return (f'"{wheel.package}",' for wheel in mine if wheel.package)
 
     return listed
 
 
 def _mypy(wheels: Sequence[Wheel]) -> Iterator[str]:
-    return (f'"{family.folders}/src",' for family in _families(wheels))
+    return (f'"{family.folders}/src",' for family in _families(wheels) if family.packages)
 
 
 def _tests(wheels: Sequence[Wheel]) -> Iterator[str]:
-    return (f'"{family.name}",' for family in _families(wheels))
+    return (f'"{family.name}",' for family in _families(wheels) if family.packages)
 
 
 def _projects(wheels: Sequence[Wheel]) -> Iterator[str]:
@@ -243,6 +127,7 @@ def _families(wheels: Sequence[Wheel]) -> Iterator[Family]:
 
 LISTS: dict[str, Callable[[Sequence[Wheel]], Iterator[str]]] = {
     "all": _all,
+    "brought": _brought,
     "members": _members,
     "mypy": _mypy,
     "packages": _packages(),
@@ -252,6 +137,7 @@ LISTS: dict[str, Callable[[Sequence[Wheel]], Iterator[str]]] = {
     "sources": _sources,
     "table": _table,
     "tests": _tests,
+    "toolkit": _toolkit,
 }
 """Names of the lists between comments, and their lines."""
 
@@ -294,21 +180,31 @@ def fill(text: str, file: str, wheels: Sequence[Wheel]) -> str:
         elif mark["end"]:
             if begun is None or begun[0] != mark["name"]:
                 raise WheelError(f"{file}:{number}: </wheels:{mark['name']}> closes no list")
-            lines += [mark["indent"] + row for row in LISTS[mark["name"]](wheels)] + [line]
+            lines += [mark["indent"] + row for row in _rows(mark["name"], file, wheels)] + [line]
             begun = None
         else:
             if begun is not None:
                 raise WheelError(f"{file}:{begun[1]}: <wheels:{begun[0]}> is not closed before line {number}")
-            if mark["name"] not in LISTS:
+            if mark["name"] not in (*LISTS, ABOUT):
                 raise WheelError(f"{file}:{number}: there is no list '{mark['name']}'; there are {', '.join(LISTS)}")
             begun = (mark["name"], number)
             seen.add(begun[0])
             lines.append(line)
     if begun is not None:
         raise WheelError(f"{file}:{begun[1]}: <wheels:{begun[0]}> is not closed")
-    if missing := [name for name in FILES.get(file, ()) if name not in seen]:
+    needed = [*FILES.get(file, ()), *(ABOUT for wheel in wheels if wheel.project == file)]
+    if missing := [name for name in needed if name not in seen]:
         raise WheelError(f"{file}: the comments <wheels:{missing[0]}> and </wheels:{missing[0]}> are missing")
     return "\n".join(lines) + "\n"
+
+
+def _rows(name: str, file: str, wheels: Sequence[Wheel]) -> Iterator[str]:
+    """The lines of a list in a file."""
+    if name != ABOUT:
+        return LISTS[name](wheels)
+    core, *_ = wheels
+    (own,) = (wheel for wheel in wheels if wheel.project == file)
+    return about(core.settings["home"], own.settings.get("keywords", ()), own.settings.get("classifiers", ()))
 
 
 def stale_files(root: Path) -> dict[str, str]:
@@ -319,16 +215,19 @@ def stale_files(root: Path) -> dict[str, str]:
     """
     wheels = find_wheels(root)
     stale: dict[str, str] = {}
-    for file in FILES:
+    projects = [wheel.project for wheel in wheels]
+    for file in dict.fromkeys([*FILES, *projects]):
         try:
             text = (root / file).read_text(encoding="utf-8")
         except OSError as reason:
             raise WheelError(f"{file}: cannot be read: {reason.strerror}") from None
-        if (filled := fill(text, file, wheels)) != text:
+        if (filled := fill(with_place(text) if file in projects else text, file, wheels)) != text:
             stale[file] = filled
-    known = root / KNOWN
-    if not known.is_file() or known.read_text(encoding="utf-8") != known_names(wheels):
-        stale[KNOWN] = known_names(wheels)
+    licence = (root / LICENCE).read_text(encoding="utf-8") if (root / LICENCE).is_file() else ""
+    written = {KNOWN: known_names(wheels), **{f"{wheel.folder}/{LICENCE}": licence for wheel in wheels if wheel.family}}
+    for file, text in written.items():
+        if not (root / file).is_file() or (root / file).read_text(encoding="utf-8") != text:
+            stale[file] = text
     return stale
 
 
@@ -338,10 +237,13 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="write nothing; say what is out of date")
     what.add_argument("--paths", action="store_true", help="print the folders of all wheels but the core's")
+    what.add_argument("--needed-by", metavar="WHEEL", help="print the folders of a wheel and of those that it needs")
     options = parser.parse_args(arguments)
     try:
-        if options.paths:
-            print("\n".join(wheel.folder for wheel in find_wheels(root) if wheel.family is not None))
+        if options.paths or options.needed_by:
+            wheels = find_wheels(root)
+            named = needed_by(wheels, options.needed_by) if options.needed_by else wheels
+            print("\n".join(wheel.folder for wheel in named if wheel.family is not None))
             return 0
         stale = stale_files(root)
     except WheelError as error:

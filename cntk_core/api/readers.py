@@ -29,6 +29,7 @@ from cntk_kit_readers.randomize import Block, RandomOrder, SweepOrder, Window, c
 from cntk_kit_readers.reader_keys import ReaderKeys
 from cntk_kit_readers.slots import Piece, SlotPlan
 from cntk_kit_readers.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_kit_readers.threads import reader_threads
 from cntk_kit_readers.truncation import Truncation
 from cntk_kit_readers.utterance_keys import (
     UtteranceKeys,
@@ -93,6 +94,7 @@ __all__ = [
     "read_utterance_block",
     "read_utterance_part",
     "read_windows",
+    "reader_threads",
     "slot_layout",
     "window_of",
 ]

@@ -194,8 +194,6 @@ def _header(content: bytes | bytearray, path: Path, error: type[CntkError]) -> t
         header = json.loads(content[8 : 8 + length], object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise error(f"'{path}' is damaged: its header is not valid JSON") from None
-    if not isinstance(header, dict):
-        raise error(f"'{path}' is damaged: its header is not a JSON object")
     return header, 8 + length
 
 

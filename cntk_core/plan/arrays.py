@@ -103,8 +103,7 @@ def take_arrays(
     form = _form_of(data) if make_layout is sequence_layout else None
     known, places, samples, axes = _LAST.get(plan) or (None, (), 0, frozenset())
     if form is not None and form == known:
-        dtype = plan.network.dtype
-        again = {name: StreamData(data[key].astype(dtype, copy=False), layout) for name, key, layout in places}
+        again = {name: StreamData(np.asarray(data[key], plan.network.dtype), layout) for name, key, layout in places}
         return Taken(Minibatch(again, samples), axes)
     given = _by_name(plan, data)
     in_time = looked_along(plan)

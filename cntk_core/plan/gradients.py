@@ -52,7 +52,7 @@ class Flow:
             if not learned:
                 message = f"the criterion '{criterion.name}' depends on no learned parameter"
                 raise NetworkError(message, where=criterion.where)
-            return cls(frozenset([criterion]), frozenset(), consumers)
+            return cls(frozenset(), frozenset(), consumers)
         return cls(frozenset([criterion]), frozenset(_downward([criterion], needing)), consumers)
 
     @classmethod
@@ -79,8 +79,9 @@ class Flow:
             return False
         return any(child is node and need for child, need in zip(user.inputs, self.needs(user), strict=True))
 
-    def sources(self, members: Sequence[Node], inside: set[Node]) -> tuple[Node, ...]:
-        """The members whose gradients come from nodes that are not ``inside``."""
+    def sources(self, members: Sequence[Node]) -> tuple[Node, ...]:
+        """The members whose gradients come from nodes outside."""
+        inside = set(members)
         return tuple(
             node
             for node in members
@@ -175,7 +176,7 @@ def gradient_steps(steps: Sequence[Step | Loop], flow: Flow) -> list[GradientSte
         if isinstance(step, Loop):
             result += _loop(step, flow, written)
             continue
-        sources, outside = flow.sources(step.nodes, set(step.nodes)), flow.targets(step.nodes)
+        sources, outside = flow.sources(step.nodes), flow.targets(step.nodes)
         if sources and outside:
             result.append(_straight(step, sources, outside, flow, written))
     return result
@@ -192,14 +193,14 @@ def _straight(
 def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | LoopGradient]:
     """The gradient of a loop, and the steps after it that work on all frames at once."""
     inside = set(loop.nodes)
-    from_outside = flow.sources(loop.nodes, inside)
+    from_outside = flow.sources(loop.nodes)
     if not any(node in flow.path for node in loop.nodes):
         return []
     state = _LoopState(flow, written, inside)
     body: list[GradientStep] = []
     after: list[tuple[Step, tuple[Node, ...], list[Node]]] = []
     for step in reversed(loop.steps):
-        sources = flow.sources(step.nodes, set(step.nodes))
+        sources = flow.sources(step.nodes)
         if not sources:
             continue
         outside = flow.targets(step.nodes)

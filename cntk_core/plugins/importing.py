@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any, TextIO
 
@@ -46,12 +46,13 @@ class ImportTimeout(BaseException):
 
 
 @contextmanager
-def importing(source: Source, end: Callable[[int], Any] = os._exit) -> Iterator[Taken]:
+def importing(source: Source, end: Callable[[int], Any] = os._exit, *, module: str = "") -> Iterator[Taken]:
     """Within, a plugin is imported.
 
     Args:
         source: whose it is.
         end: ends the process when nothing else does.
+        module: what is imported. Nobody waits for one that has been: to start a watch takes longer than that.
 
     Raises:
         ImportTimeout: it took longer than :data:`TIMEOUT_SWITCH` allows.
@@ -59,16 +60,12 @@ def importing(source: Source, end: Callable[[int], Any] = os._exit) -> Iterator[
     taken = Taken()
     begun = time.perf_counter()
     limit = allowed_seconds()
-    output = _Labelled(sys.stdout, str(source))
-    watch = _Watch(source, limit, end) if limit else None
-    sys.stdout = output
+    watch = _Watch(source, limit, end) if limit and module not in sys.modules else nullcontext()
+    sys.stdout = output = _Labelled(sys.stdout, str(source))
     try:
-        if watch is not None:
-            watch.begin()
-        yield taken
+        with watch:
+            yield taken
     finally:
-        if watch is not None:
-            watch.over()
         output.done()
         if sys.stdout is output:
             sys.stdout = output.real
@@ -102,21 +99,17 @@ class _Watch:
         self._over = threading.Event()
         self._is_late = False
         self._before: Any = None
-        self._signal = getattr(signal, "SIGALRM", None)
+        self._signal: Any = getattr(signal, "SIGALRM", None)
         self._interrupts = self._signal is not None and self._thread is threading.main_thread()
 
-    def begin(self) -> None:
-        """Watch from now on."""
+    def __enter__(self) -> None:
         if self._interrupts:
-            assert self._signal is not None
             self._before = signal.signal(self._signal, self._handle)
         threading.Thread(target=self._wait, name=f"import of {self._source}", daemon=True).start()
 
-    def over(self) -> None:
-        """Stop watching."""
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         if self._interrupts:
-            assert self._signal is not None
             signal.signal(self._signal, self._before if self._before is not None else signal.SIG_DFL)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -130,7 +123,6 @@ class _Watch:
             return
         self._is_late = True
         if self._interrupts and self._thread.ident is not None:
-            assert self._signal is not None
             signal.pthread_kill(self._thread.ident, self._signal)
             if self._over.wait(PATIENCE):
                 return

@@ -114,7 +114,7 @@ class Offer(ABC, Generic[T]):
         from cntk_core.plugins.importing import importing
 
         try:
-            with importing(self.source) as self.taken:
+            with importing(self.source, module=self.target.partition(":")[0].strip()) as self.taken:
                 return self.examine(self.fetch())
         except KeyboardInterrupt:
             raise
@@ -168,6 +168,7 @@ class ComponentOffer(Offer[type[C]]):
     """An offer of a component class of one kind."""
 
     kind: Kind = attrs.field(kw_only=True)
+    _answer: Available | Unavailable | PluginError | None = attrs.field(default=None, init=False)
 
     def examine(self, value: Any) -> type[C] | PluginError:
         """Check that it is a complete class of its kind for this interface version."""
@@ -195,7 +196,11 @@ class ComponentOffer(Offer[type[C]]):
         return wrong_interface(self.title, wanted, self.source, where_to_say=place) or component
 
     def availability(self) -> Available | Unavailable | PluginError:
-        """Say whether it can run here, or what is wrong with it. Loads the class; never raises."""
+        """Say whether it can run here, or what is wrong with it. Loads the class and asks it once; never raises."""
+        self._answer = self._answer or self._ask()
+        return self._answer
+
+    def _ask(self) -> Available | Unavailable | PluginError:
         component = self.outcome()
         if isinstance(component, PluginError):
             return component

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.config import Config, Content, EvaluatedEntry
+from cntk_core.config import Config, Content, EvaluatedEntry, parse_text
 from cntk_core.errors import ConfigError, Location, MissingKeyError
 
 HERE = Location("r.x", 1, 5)
@@ -113,3 +113,21 @@ def test_a_network_keeps_what_the_builder_wants() -> None:
     assert value is not None
     assert value.content is not None
     assert value.content.description is mine
+
+
+def test_contents_know_where_they_come_from() -> None:
+    for made in (
+        Content.of_text("4", HERE),
+        Content.of_section({}, HERE),
+        Content.of_array((text("4"), text("5")), HERE),
+        Content.of_other("a function", HERE),
+        Content.of_network(object(), HERE),
+    ):
+        assert made.text.locate(0) == HERE
+
+
+def test_variables_of_written_entries_are_checked_beside_evaluated_ones() -> None:
+    mixed = {**section(n=text("4")), **parse_text("m=$lost$", file="r.cntk")._entries}
+    with pytest.raises(ConfigError) as caught:
+        Config(mixed).check_variables()
+    assert caught.value.where == Location("r.cntk", 1, 3)

@@ -109,6 +109,9 @@ def test_block_contents() -> None:
     assert contents is not None
     assert contents.text == "a\n b\nc"
     assert str(contents.locate(contents.text.index("b"))) == "<text>:2:2"
+    together = block_contents(SourceText.of("[a][b]"))
+    assert together is not None
+    assert together.text == "a\nb"
     assert block_contents(SourceText.of("(a)")) is None
     assert block_contents(SourceText.of("[a] x")) is None
 

@@ -201,3 +201,12 @@ def test_a_least_number_and_options_that_do_not_go_together() -> None:
 def test_names_of_options() -> None:
     assert {"maxepochs", "mbsize", "minibatchsize", "clippingwithtruncation"} <= option_keys(Everything)
     assert option_keys(int) == frozenset()
+
+
+def test_fields_that_are_not_given_are_passed() -> None:
+    @options
+    class Counted:
+        seen: int = attrs.field(init=False, default=3)
+        count: int = 1
+
+    assert bind(parse_text("count=2 ; seen=4"), Counted, ignore=("seen",)).count == 2

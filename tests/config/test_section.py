@@ -352,3 +352,49 @@ def test_hexadecimal_numbers() -> None:
     section = parse_text("a=0x1p4 ; b=-0x1p9999")
     assert section.real("a") == 16.0
     assert section.real("b") in (math.inf, -math.inf)
+
+
+def test_a_value_is_where_its_text_begins() -> None:
+    recipe = parse_text("a =   5", file="r.cntk")
+    assert recipe.require("a").where == Location("r.cntk", 1, 7)
+
+
+def test_the_largest_array(monkeypatch) -> None:
+    monkeypatch.setattr("cntk_core.config.values._MAX_ELEMENTS", 5)
+    assert len(parse_text("a=0*2:1*3").array("a")) == 5
+    with pytest.raises(ConfigError) as caught:
+        parse_text("a=0*2:1*4", file="r.cntk").array("a")
+    assert str(caught.value) == "r.cntk:1:3: a has too many elements\n    An array has at most 5 elements."
+
+
+def test_long_texts_are_cut_in_messages() -> None:
+    for count, shown in ((60, "x" * 60), (61, "x" * 57 + "...")):
+        with pytest.raises(ConfigError, match=f"^r.cntk:1:3: a must be a number, not '{shown}'\n"):
+            parse_text(f"a={'x' * count}", file="r.cntk").real("a")
+
+
+def test_a_dollar_that_is_text_before_a_variable() -> None:
+    assert parse_text("n=4\na=$$ $1 $n$").string("a") == "$$ $1 4"
+
+
+def test_how_much_variables_may_insert(monkeypatch) -> None:
+    monkeypatch.setattr("cntk_core.config.variables._MAX_INSERTED", 6)
+    assert parse_text("n=abc\na=$n$$n$").string("a") == "abcabc"
+    with pytest.raises(ConfigError) as caught:
+        parse_text("n=abc\na=$n$ $n$ $n$", file="r.cntk").string("a")
+    assert str(caught.value) == (
+        "r.cntk:2:11: the text grows too long when $n$ is filled in\n    At most 6 characters may come from variables."
+    )
+
+
+def test_schedules_in_python() -> None:
+    schedule = Schedule.runs([(0.1, 2), (0.2, 1), (0.2, 2), (0.4, 1)])
+    assert [schedule[epoch] for epoch in range(8)] == [0.1, 0.1, 0.2, 0.2, 0.2, 0.4, 0.4, 0.4]
+    assert len(schedule) == 6
+    assert str(schedule) == "0.1*2:0.2*3:0.4"
+    with pytest.raises(IndexError, match=r"^epochs count from 0$"):
+        schedule[-1]
+    with pytest.raises(TypeError, match=r"^a schedule has no end; use \.values$"):
+        iter(schedule)
+    with pytest.raises(ValueError, match=r"^a schedule has at least one value$"):
+        Schedule.runs([])

@@ -27,6 +27,7 @@ from cntk_core.errors import ConfigError, Location
         ('a="x # y"', 'a="x # y"'),
         ('a="x" # a "quoted" word', 'a="x"'),
         ('a="x # y', 'a="x'),
+        ('a="x" b="y # z"', 'a="x" b="y # z"'),
         ("  a=1  ", "  a=1"),
     ],
 )

@@ -210,7 +210,7 @@ def train_on_threads(arguments: list[str], ranks: int, plugin_files: Sequence[st
 @cache
 def _wheels(root: Path) -> dict[str, frozenset[str]]:
     """The wheels of the repository, and their extras."""
-    folders = (".", "kits/*", "plugins/*/*", "testing/*")
+    folders = (".", "kits/*", "plugins/*/*", "testing/*", "meta/*")
     files = [file for folder in folders for file in root.glob(f"{folder}/pyproject.toml")]
     projects = [tomllib.loads(file.read_text(encoding="utf-8")).get("project", {"name": ""}) for file in files]
     return {project["name"]: frozenset(project.get("optional-dependencies", {})) for project in projects}

@@ -48,6 +48,7 @@ REASONS = (
     "needs a data set that you download",
     "takes minutes",
     "serves until it is told to end",
+    "uploads a wheel",
 )
 """Why a block may not be run here."""
 

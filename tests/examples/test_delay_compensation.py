@@ -20,6 +20,7 @@ def results() -> dict[str, list[dict[str, list[float]]]]:
     return {name: [result(3.0, 8.0), result(5.0, 8.0)] for name in names}
 
 
+@pytest.mark.thorough  # tests/examples/test_rate_search.py draws a figure of the same kind
 @pytest.mark.slow
 def test_the_table_and_the_figure(example, script, results) -> None:
     pytest.importorskip("matplotlib")

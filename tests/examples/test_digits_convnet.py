@@ -191,6 +191,7 @@ def test_auto_encoder_and_transfer(example: Any, script: Any, capsys: pytest.Cap
     assert script(folder / "draw.py")["draw_reconstructions"](folder).stat().st_size > 2000
 
 
+@pytest.mark.thorough  # others of its networks learn, and tests of MEL edit networks
 @pytest.mark.slow
 def test_transfer_learns_the_new_layer_only(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The quick form: one epoch of each; both ways give the same numbers."""

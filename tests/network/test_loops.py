@@ -214,6 +214,13 @@ def test_a_delay_without_input():
     assert message(make) == "PastValue 'past' takes 1 to 2 inputs, not 0"
 
 
+def test_a_delay_of_itself_has_no_sequences():
+    make = Maker()
+    past = make.past("past", 3)
+    past.inputs = [past]
+    assert message(make) == "PastValue 'past' looks along sequences, but its input 'past' has no dynamic axis"
+
+
 def test_a_delay_of_no_step():
     make = Maker()
     past = make.past("past", time_step=0)

@@ -12,9 +12,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.families.pooling import MAX_UNPOOLING, POOLING, ROI_POOLING, PoolingAttributes, ROIPoolingAttributes
+from cntk_core.ops.families.pooling import (
+    MAX_UNPOOLING,
+    POOLING,
+    ROI_POOLING,
+    LegacyPoolingAttributes,
+    PoolingAttributes,
+    ROIPoolingAttributes,
+    image_pooling_geometry,
+    legacy_pooling_geometry,
+)
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.table import core_op
 from cntk_testing.examples import examples
 from cntk_testing.gradients import check_op_gradients
 
@@ -264,3 +274,16 @@ def test_any_regions(regions, columns, rows, scale):
     ]
     np.testing.assert_allclose(found, expected)
     check_op_gradients(ROI_POOLING, [data, boxes], (True, True), attributes)
+
+
+def test_windows_of_images_in_the_layout_of_cudnn():
+    """MaxPooling of 2 x 2 windows over width and height; of a legacy image the axes mean something else."""
+    data = np.random.default_rng(0).normal(size=(2, 3, 4, 6))  # channels x height x width, as they lie in memory
+    op = core_op("MaxPooling")
+    run = OpContext(frames=2, framed=(True,))
+    found = run_forward(op, np, [data], LegacyPoolingAttributes(2, 2, 2, 2, "CHW"), run)
+    np.testing.assert_array_equal(found, data.reshape(2, 3, 2, 2, 3, 2).max(axis=(3, 5)))
+    plain = image_pooling_geometry((3, 4, 6), LegacyPoolingAttributes(2, 2, 2, 2, "CHW"))
+    assert legacy_pooling_geometry((3, 4, 6), LegacyPoolingAttributes(2, 2, 2, 2, "CHW")).output == plain.output
+    legacy = LegacyPoolingAttributes(2, 2, 2, 2, "HWC")
+    assert legacy_pooling_geometry((4, 6, 3), legacy).output != image_pooling_geometry((4, 6, 3), legacy).output

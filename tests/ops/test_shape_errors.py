@@ -8,12 +8,16 @@ from cntk_core.errors import CntkError, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.families.attention import WeightsAttributes
+from cntk_core.ops.families.cropping import CropAttributes
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
 from cntk_core.ops.families.leaves import EnvironmentInputAttributes
+from cntk_core.ops.families.pooling import ROIPoolingAttributes
 from cntk_core.ops.families.products import TimesAttributes
 from cntk_core.ops.families.reductions import ReduceAttributes
 from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
+from cntk_core.ops.families.sampling import RandomDistributionAttributes, RandomSampleAttributes
 from cntk_core.ops.families.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
 from cntk_core.ops.table import core_ops
 
 TABLE = core_ops()
@@ -97,6 +101,106 @@ CASES = [
         None,
         "a step of the memory [4 x 5] has 4 elements, unlike [4] and [3]",
     ),
+    ("SumOfOuterProducts", [(), (3,)], None, "the vectors of [1] and [3] do not make pairs"),
+    ("SumOfOuterProducts", [(2, 3), (4, 3)], None, "the vectors of [3 x 2] and [3 x 4] do not make pairs"),
+    ("Crop", [(3,), (2, 2)], None, "only values with width and height can be cropped, not [3] to [2 x 2]"),
+    ("Crop", [(3, 3), (2,)], None, "only values with width and height can be cropped, not [3 x 3] to [2]"),
+    ("Crop", [(3, 3), (2, 2)], CropAttributes(2, 0), "[3 x 3] is too small for a part of 2 x 2 at 2, 0"),
+    ("Crop", [(3, 3), (2, 2)], CropAttributes(0, 2), "[3 x 3] is too small for a part of 2 x 2 at 0, 2"),
+    (
+        "GMMLogLikelihood",
+        [(2,), (2, 3), (3,), (3,)],
+        None,
+        "the log deviations [3] must have a number for each of the 2 components",
+    ),
+    (
+        "GMMLogLikelihood",
+        [(2,), (2, 2), (2,), (3,)],
+        None,
+        "the means [2 x 2] must have 3 numbers for each of the 2 components",
+    ),
+    (
+        "ROIPooling",
+        [(4, 4), (2, 4)],
+        ROIPoolingAttributes((2, 2)),
+        "the input must be an image [W x H x C], not [4 x 4]",
+    ),
+    ("ROIPooling", [(1, 4, 4), (2, 4)], ROIPoolingAttributes((2,)), "the output of a region has width and height"),
+    (
+        "ROIPooling",
+        [(1, 4, 3), (2, 4)],
+        ROIPoolingAttributes((4, 4)),
+        "the input [3 x 4 x 1] is smaller than the output of a region, 4 x 4",
+    ),
+    (
+        "ROIPooling",
+        [(1, 3, 4), (2, 4)],
+        ROIPoolingAttributes((4, 4)),
+        "the input [4 x 3 x 1] is smaller than the output of a region, 4 x 4",
+    ),
+    ("LambdaRank", [(1,), (2,), (1,)], None, "the score must be a single number for each frame, not [2]"),
+    ("NDCG1Eval", [(1,), (1,), (3,)], None, "the query must be a single number for each frame, not [3]"),
+    ("RandomDistribution", [], RandomDistributionAttributes("poisson"), "there is no distribution 'poisson'"),
+    ("RandomSample", [(4,)], RandomSampleAttributes(0), "at least 1 sample must be drawn, not 0"),
+    (
+        "RandomSampleInclusionFrequency",
+        [(4,)],
+        RandomSampleAttributes(5),
+        "5 different classes cannot be drawn from the 4 of [4]",
+    ),
+    ("Where", [(2,)], None, "the condition must be a single number for each frame, not [2]"),
+    ("PackedIndex", [(1,), (2,)], None, "the index must be a single number for each frame, not [2]"),
+    ("GatherPacked", [(2,), (3,)], None, "the index must be a single number for each frame, not [2]"),
+    ("ToSequence", [(3,)], None, "the input [3] has no axis that could become a sequence; it needs two"),
+    ("Gather", [(2,), ()], None, "a single number has no rows to gather"),
+    (
+        "LookupTable",
+        [(4, 3), (5,)],
+        None,
+        "the rows of [5] must be a multiple of the columns of the table [3 x 4]",
+    ),
+    (
+        "ClassBasedCrossEntropyWithSoftmax",
+        [(3,), (5,), (9, 5), (2,)],
+        None,
+        "the labels must have 4 rows (word, class, first and past-the-end word), not [3]",
+    ),
+    (
+        "ClassBasedCrossEntropyWithSoftmax",
+        [(4,), (5,), (9, 4), (2,)],
+        None,
+        "the weights [4 x 9] must have a row for each element of [5]",
+    ),
+    (
+        "NoiseContrastiveEstimation",
+        [(3,), (5,), (9, 5), (9,)],
+        None,
+        "the labels [3] must be pairs of a word and its log probability",
+    ),
+    (
+        "NoiseContrastiveEstimation",
+        [(4,), (5,), (9, 4), (9,)],
+        None,
+        "the weights [4 x 9] must have a row for each element of [5]",
+    ),
+    (
+        "NoiseContrastiveEstimation",
+        [(4,), (5,), (9, 5), (8,)],
+        None,
+        "the biases [8] must have a number for each of the 9 words",
+    ),
+    (
+        "NoiseContrastiveEstimation",
+        [(4,), (5,), (9, 5), (9,)],
+        NoiseContrastiveAttributes(3),
+        "there is no evaluation mode 3",
+    ),
+    (
+        "CosDistanceWithNegativeSamples",
+        [(3,), (3,), (1,)],
+        NegativeSamplesAttributes(1, 1),
+        "takes 2 inputs, or 4 with the constants of its settings, not 3",
+    ),
     ("AttentionSum", [(5, 4), (4,)], None, "[4] does not give each of the 5 steps of the memory a weight"),
     ("AttentionSum", [(5, 4), (3, 5)], None, "4 elements cannot be parted among 3 heads"),
 ]
@@ -109,6 +213,27 @@ def test_shape_mistake(name, shapes, attributes, text):
     with pytest.raises(ShapeError) as error:
         op.infer(shapes, op.attributes() if attributes is None else attributes)
     assert error.value.message == text
+
+
+FITTING = [
+    ("Crop", [(3, 3), (2, 2)], CropAttributes(1, 1), (2, 2)),
+    ("GMMLogLikelihood", [(2,), (2, 3), (2,), (3,)], None, (1,)),
+    ("ROIPooling", [(1, 2, 3), (5, 4)], ROIPoolingAttributes((3, 2)), (5, 1, 2, 3)),
+    ("RandomSample", [(4,)], RandomSampleAttributes(4), (4, 4)),
+    ("RandomSample", [(4,)], RandomSampleAttributes(5, allow_duplicates=True), (5, 4)),
+    ("RandomSampleInclusionFrequency", [(4,)], RandomSampleAttributes(1), (1, 4)),
+    ("ToSequence", [(3, 2)], None, (2,)),
+    ("Gather", [(2,), (7, 3)], None, (2, 3)),
+    ("LookupTable", [(4, 3), (8,)], None, (6,)),
+    ("NoiseContrastiveEstimation", [(1,), (5,), (9, 5), (9,)], None, (1,)),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "attributes", "found"), FITTING)
+def test_the_last_shapes_that_fit(name, shapes, attributes, found):
+    op = TABLE.find("", name)
+    assert op is not None
+    assert op.infer(shapes, op.attributes() if attributes is None else attributes) == found
 
 
 LIMITS = [

@@ -13,9 +13,11 @@ from cntk_core.model import Model, one_hot
 from cntk_core.network.network import Network
 from cntk_core.network.node import BATCH, Input, Node
 from cntk_core.ops.families.recurrence import PAST_VALUE, DelayAttributes
+from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import FREE
+from cntk_core.ops.language.traits import Traits
 from cntk_core.ops.table import core_op
-from cntk_core.plan.arrays import take_arrays
+from cntk_core.plan.arrays import looked_along, take_arrays
 from cntk_core.plan.make import make_plan
 from cntk_testing import ReferenceEngine
 
@@ -344,3 +346,15 @@ def test_a_mistake_after_a_good_minibatch(data, told):
         with pytest.raises(DataError) as fresh:
             take_arrays(two_inputs(), data)
         assert str(error.value) == str(fresh.value)
+
+
+@pytest.mark.parametrize("through", [True, False])
+def test_the_axis_of_a_result_is_looked_along(through):
+    """Unless the op only hands its first input on, with the sequences of another one."""
+    network = Network()
+    x, y = (network.add(Input.make(name, (2,), axis=name)) for name in "xy")
+    traits = Traits(passes_through=through)
+    op = Op("Own", (2, 2), lambda shapes, _: (2,), forward=lambda *_: None, axis_of=1, traits=traits)
+    node = network.add(Node("own", op, [x, y]))
+    network.infer()
+    assert looked_along(make_plan(network, [node])) == ({} if through else {"y": node})

@@ -202,6 +202,45 @@ def test_what_needs_whole_sequences_is_in_no_loop():
     assert "The second input of PastValue is the state before the first step." in message
 
 
+@pytest.mark.parametrize(("more", "listed"), [(2, "m0, m1, h"), (3, "m0, m1, m2 and 1 more")])
+def test_of_long_loops_eight_nodes_are_named(more, listed):
+    make = elman()
+    make("flags", "Where", "past")
+    before = "biased"
+    for index in range(more):
+        make(f"m{index}", "Plus", "flags", before)
+        before = f"m{index}"
+    make.network["h"].inputs = [make.network[before]]
+    assert f"the loop of past, flags, Rh, sum, biased, {listed}: it needs" in problem_of(make)
+
+
+def test_a_cycle_is_looked_for_once_behind_each_node():
+    """Thirty sums of a node with itself by two ways: there are 2 ** 30 paths."""
+    make = elman()
+    before = "biased"
+    for index in range(30):
+        make(f"left{index}", "Tanh", before)
+        make(f"right{index}", "Sigmoid", before)
+        make(f"both{index}", "Plus", f"left{index}", f"right{index}")
+        before = f"both{index}"
+    make.network["h"].inputs = [make.network[before]]
+    assert len(components([make.network["h"]])[-1].nodes) == 5 + 90
+
+
+def test_nodes_of_a_loop_that_another_one_lies_between_are_apart():
+    make = Maker()
+    make.parameter("W", 4, 3)
+    make.parameter("R", 3, 3)
+    make.delay("past")
+    make("Wx", "Times", "W", "x")
+    make("low", "Plus", "Wx", "past")
+    make("between", "Times", "R", "low")
+    make("h", "Plus", "low", "between")
+    make.close("past", "h")
+    make.classify("h")
+    assert [["past"], ["low"], ["between"], ["h"]] in steps(make.plan())
+
+
 def test_reconciling_with_the_same_sequences_may_be_in_a_loop():
     make = elman()
     make("again", "ReconcileDynamicAxis", "biased", "x")
@@ -358,6 +397,20 @@ def test_a_shared_matrix_is_summed():
     plan = make.plan()
     weights = [target for step in plan.gradients for target in step.targets if target.node.name == "R"]
     assert [(target.accumulate, target.last) for target in weights] == [(False, False), (True, True)]
+
+
+def test_a_criterion_that_the_loop_looks_at_is_fed_back():
+    assert not elman().plan().fed_back
+    make = Maker()
+    make.parameter("W", 4, 3)
+    make.parameter("V", 3, 1)
+    make.delay("past", 1)
+    make("Wx", "Times", "W", "x")
+    make("wide", "Plus", "Wx", "past")
+    make("cost", "Times", "V", "wide")
+    make.close("past", "cost")
+    make.network.infer()
+    assert make_plan(make.network, [make.network["Wx"]], make.network["cost"]).fed_back
 
 
 def test_evaluation_has_no_gradients():

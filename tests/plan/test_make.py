@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.errors import NetworkError
+from cntk_core.errors import Location, NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Elementwise, Op
@@ -171,6 +171,90 @@ def test_a_criterion_that_is_no_scalar_is_refused():
     with pytest.raises(NetworkError) as error:
         make_plan(network, [], network["z"])
     assert str(error.value) == "the criterion 'z' is [3], not a scalar"
+
+
+def test_what_only_another_root_reads_gets_no_gradient():
+    network, plan = mlp()
+    parameter(network, "W2", 5, 2)
+    other = add(network, "other", TIMES, "W2", "h")
+    network.infer()
+    both = make_plan(network, [other, network["loss"]], network["loss"])
+    assert set(names(both.trained)) == {"W0", "b0", "W1", "b1"}
+    assert [[target.node.name for target in step.targets] for step in both.gradients] == [
+        [target.node.name for target in step.targets] for step in plan.gradients
+    ]
+
+
+def test_what_only_feeds_a_node_with_a_value_is_left_out():
+    network = net(x=3, y=3)
+    mean = add(network, "mean", SIGMOID, "y")
+    mean.value = np.zeros(3)
+    root = add(network, "root", PLUS, "x", "mean")
+    network.infer()
+    plan = make_plan(network, [root])
+    assert names(plan.inputs) == ["x"]
+    assert [names(step.nodes) for step in plan.steps] == [["root"]]
+
+
+def test_members_of_a_group_without_gradients_of_their_own():
+    """The gradient by ``p`` reads what was computed before it in the same step, from inputs alone."""
+    network = net(x=3, y=3, l=3)
+    parameter(network, "p", 3)
+    add(network, "sum", PLUS, "x", "y")
+    add(network, "scaled", MUL, "sum", "p")
+    loss = add(network, "loss", LOSS, "l", "scaled")
+    network.infer()
+    plan = make_plan(network, [loss], loss)
+    assert [names(step.nodes) for step in plan.steps] == [["sum", "scaled"], ["loss"]]
+    assert names(plan.gradients[-1].reads) == ["sum"]
+
+
+def test_precomputed_nodes_have_to_be_computed():
+    network = net(x=3)
+    op = Op("Mean", (1, 1), lambda shapes, _: shapes[0], forward=never, reduces_frames=True, role="precompute")
+    mean = add(network, "mean", op, "x")
+    mean.where = Location("net.ndl", 3, 5)
+    network.infer()
+    with pytest.raises(NetworkError) as error:
+        make_plan(network, [mean])
+    assert str(error.value) == "net.ndl:3:5: the node 'mean' (Mean) is not computed yet"
+    mean.value = np.zeros(3)
+    assert not make_plan(network, [mean]).steps
+
+
+def test_gradients_by_nodes_of_which_the_roots_know_nothing():
+    network = net(x=3, y=3)
+    network.add(Input.make("s", (3,), sparse=True))
+    first = add(network, "first", SIGMOID, "x")
+    second = add(network, "second", PLUS, "x", "s")
+    network["y"].where = Location("net.ndl", 2, 1)
+    network.infer()
+    with pytest.raises(NetworkError) as error:
+        make_plan(network, [first], by=[network["y"]])
+    assert str(error.value) == "net.ndl:2:1: there is no gradient by 'y': 'first' does not depend on it"
+    with pytest.raises(NetworkError) as error:
+        make_plan(network, [first, second], by=[network["y"]])
+    assert str(error.value) == "net.ndl:2:1: there is no gradient by 'y': 'first', 'second' do not depend on it"
+    with pytest.raises(NetworkError) as error:
+        make_plan(network, [second], by=[network["s"]])
+    assert str(error.value) == (
+        "there is no gradient by 's': it is a sparse input\n"
+        "    Declare the input dense, or ask for the gradient by a node that reads it."
+    )
+
+
+def test_gradients_by_inputs():
+    network = net(x=3, y=3)
+    add(network, "inner", SIGMOID, "x")
+    first = add(network, "first", PLUS, "inner", "y")
+    second = add(network, "second", SIGMOID, "y")
+    network.infer()
+    plan = make_plan(network, [first, second], by=[network["x"]])
+    assert names(plan.seeded) == ["first"]
+    assert plan.criterion is None
+    assert [(names(step.sources), [target.node.name for target in step.targets]) for step in plan.gradients] == [
+        (["first"], ["x"])
+    ]
 
 
 def test_explain_names_steps_and_bytes():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recurrent import Maker
+from recurrent import Maker, elman
 
 from cntk_core.plan.make import make_plan
 
@@ -78,3 +78,25 @@ def test_a_place_lives_as_long_as_all_that_is_in_it():
     assert len(readers) == 2
     assert min(writers) < readers[0]
     assert not writers & set(range(readers[0], readers[-1]))
+
+
+def test_not_a_gradient_that_a_step_changes():
+    gradient = {node.name: index for node, index in elman().plan(fuse=False).gradient_buffer.items()}
+    assert gradient["Rh"] == gradient["Wx"] == gradient["sum"] == gradient["biased"]
+    assert gradient["biased"] != gradient["h"]
+
+
+def test_not_a_value_that_is_laid_out_otherwise():
+    """One number for each frame is added to three: the sum lies neither over that number nor over a bias."""
+    make = Maker()
+    make.parameter("w", 4, 1)
+    make.parameter("b", 3)
+    make.delay("past")
+    make("number", "Times", "w", "x")
+    make("bias", "Exp", "b")
+    make("wide", "Plus", "number", "past")
+    make("h", "Plus", "wide", "bias")
+    make.close("past", "h")
+    make.classify("h")
+    value = {node.name: index for node, index in make.plan(fuse=False).value_buffer.items()}
+    assert len({value["wide"], value["number"], value["h"], value["bias"]}) == 4

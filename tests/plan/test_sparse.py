@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.table import core_op
 from cntk_core.plan.make import make_plan
+from cntk_core.plan.sparse import is_sparse_product
 from cntk_kit_engines.sparse_inputs import label_inputs, sparse_inputs
 from cntk_testing.networks import classifier, multipliers
 from cntk_testing.sparse_networks import SPARSE_SAMPLES
@@ -55,3 +58,13 @@ def test_features_are_no_labels():
     sample = multipliers(np.float32)
     plan = make_plan(sample.network, sample.roots, sample.criterion)
     assert {node.name for node in label_inputs(plan.steps, plan.roots)} == {"target"}
+
+
+@pytest.mark.parametrize(("shape", "whole"), [((4,), True), ((4, 2), False)])
+def test_a_sparse_input_has_to_be_summed_up_whole(shape, whole):
+    weights = Parameter.make("W", (4, 3), value=np.zeros((4, 3)))
+    op = core_op("Times")
+    node = Node("product", op, [weights, Input.make("x", shape, sparse=True)], op.attributes())
+    assert is_sparse_product(node) is whole
+    node.inputs[1].sparse = False
+    assert not is_sparse_product(node)

@@ -180,3 +180,10 @@ def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(ModelFormatError) as caught:
         files().load("/dev/zero")
     assert str(caught.value) == "the model '/dev/zero' cannot be read: it is no file"
+
+
+def test_where_there_is_no_format_nothing_is_written(monkeypatch):
+    made = files(load_hooks=False)
+    monkeypatch.setattr(made, "_usable", list)
+    with pytest.raises(ModelFormatError, match=r"^the model 'x\.dnn' cannot be written: there is no format"):
+        made.writer("x.dnn")

@@ -238,6 +238,14 @@ class TestAmbiguity:
             "--no-plugin cntk-reader-two"
         )
 
+    def test_one_wheel_that_offers_a_name_twice(self, install):
+        install("cntk-reader-one", {"cntk.readers": {"wav": "cntk_reader_one:Reader", "WAV": "cntk_reader_one:Other"}})
+        table = PluginManager().registry.readers
+        assert text_of(BrokenPluginError, lambda: table.get("wav", WHERE)) == (
+            "mnist.cntk:12:3: reader 'wav' from cntk-reader-one 0.1.0 is offered twice, "
+            "as cntk_reader_one:Reader and cntk_reader_one:Other"
+        )
+
     def test_the_wheel_says_which(self, readers):
         assert readers.get("cntk-reader-two:wav").__module__ == "cntk_reader_two"
         assert readers.get("CNTK_Reader_One:WAV").__module__ == "cntk_reader_one"

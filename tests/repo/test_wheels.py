@@ -66,12 +66,10 @@ def test_wheels_are_named_after_their_folders(plugins: Projects) -> None:
     assert {folder: plugin["project"]["name"] for folder, plugin in plugins.items()} == expected
 
 
-def test_all_wheels_have_one_version(core: dict[str, Any], plugins: Projects) -> None:
+def test_all_wheels_have_one_version(core: dict[str, Any], wheels: Projects) -> None:
     version = core["project"]["version"]
     assert cntk_core.__version__ == version
-    assert {folder: plugin["project"]["version"] for folder, plugin in plugins.items()} == dict.fromkeys(
-        plugins, version
-    )
+    assert {folder: wheel["project"]["version"] for folder, wheel in wheels.items()} == dict.fromkeys(wheels, version)
 
 
 def test_plugins_accept_the_minor_version_of_the_core(core: dict[str, Any], plugins: Projects) -> None:
@@ -80,8 +78,8 @@ def test_plugins_accept_the_minor_version_of_the_core(core: dict[str, Any], plug
     assert [folder for folder, plugin in plugins.items() if expected not in plugin["project"]["dependencies"]] == []
 
 
-def test_all_wheels_need_the_same_python(core: dict[str, Any], plugins: Projects) -> None:
-    needed = {project["project"]["requires-python"] for project in [core, *plugins.values()]}
+def test_all_wheels_need_the_same_python(core: dict[str, Any], wheels: Projects) -> None:
+    needed = {project["project"]["requires-python"] for project in [core, *wheels.values()]}
     assert needed == {">=3.11"}
 
 

@@ -28,3 +28,13 @@ def test_the_table_of_operations_is_up_to_date(root: Path) -> None:
 def test_the_names_of_cntk_are_up_to_date(root: Path) -> None:
     current, written = page_of(root, "cntk_names_page")
     assert current == written, "docs/cntk-python-names.md is out of date: run python tools/cntk_names_page.py"
+
+
+def test_the_drawings_are_up_to_date(root: Path) -> None:
+    spec = importlib.util.spec_from_file_location("drawings", root / "tools/drawings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    files = {path.name: path.read_text(encoding="utf-8") for path in (root / "docs/drawings").glob("*.svg")}
+    assert files == {name: draw() for name, draw in tool.DRAWINGS.items()}, "run python tools/drawings.py"

@@ -86,3 +86,21 @@ def test_streams_that_were_closed(tmp_path):
     command = f"{sys.executable} {script} {tmp_path}/file <&- >&- 2>&-"
     assert subprocess.run(command, shell=True, check=False, timeout=60).returncode == 0
     assert (tmp_path / "file").read_text() == "whole"
+
+
+def test_what_was_opened_to_let_go_of_a_stream_is_closed(tmp_path):
+    with open(tmp_path / "told", "w", encoding="utf-8") as stream:
+        before = os.listdir("/proc/self/fd")
+        console.abandon(stream)
+        assert len(os.listdir("/proc/self/fd")) == len(before)
+        stream.write("a line\n")
+    assert (tmp_path / "told").read_text(encoding="utf-8") == ""
+
+
+def test_what_is_left_is_written_at_the_end(monkeypatch):
+    told: list[str] = []
+    stream = io.TextIOWrapper(io.BufferedWriter(io.BytesIO()), encoding="utf-8")
+    monkeypatch.setattr(stream, "flush", lambda: told.append("flushed"), raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    console.leave()
+    assert told == ["flushed"]

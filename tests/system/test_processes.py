@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import attrs
 import pytest
@@ -42,3 +45,12 @@ def test_a_process_elsewhere():
 def test_a_system_that_does_not_say_when_processes_began(number):
     assert Process(Process.own().machine, number, "").lives() is (number == 1)
     assert Process.of_token(Process(Process.own().machine, number, "").token).lives() is (number == 1)
+
+
+def test_a_machine_is_a_boot_of_a_host_and_a_space_of_numbers():
+    parts = module.machine().split()
+    assert parts == [
+        socket.gethostname(),
+        Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+        os.readlink("/proc/self/ns/pid"),
+    ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from cntk_engine_cpu import CpuEngine
 
 from cntk_core.contract.learner import Learner, Slot
-from cntk_core.errors import CntkError
+from cntk_core.errors import CntkError, OptionError, TrainingError
 from cntk_core.trainer import LearnerSettings, Trainer, TrainingPoint, piecewise
+from cntk_core.training.learner_settings import make_rule
 from cntk_testing import ReferenceEngine
-from tests.trainer.driven import assert_same, learner, make_network, minibatches, train, trainer, values
+from tests.trainer.driven import assert_same, learner, make_network, minibatches, plugins, train, trainer, values
 
 OUTER, INNER = ["W1", "b1"], ["W0", "b0"]
 
@@ -236,3 +238,32 @@ def test_no_criterion():
         Trainer(network, None, LearnerSettings("sgd", 0.1))
     assert caught.value.message == "the network marks no criterion"
     assert caught.value.hint == "Name the node that is to be minimised."
+
+
+@pytest.mark.parametrize(
+    ("values", "length"),
+    [([], {"samples": 3}), ([1.0], {}), ([1.0], {"samples": 3, "steps": 3}), ([1.0], {"steps": -1})],
+)
+def test_schedules_that_are_none(values, length):
+    with pytest.raises(TrainingError) as caught:
+        piecewise(values, **length)
+    assert str(caught.value) == (
+        "a schedule has at least one value, and either samples or steps for which each is taken"
+    )
+
+
+def test_a_schedule_of_samples_or_of_steps():
+    points = [TrainingPoint(steps, samples, 0) for steps, samples in ((0, 0), (1, 2), (2, 3), (3, 9))]
+    assert [piecewise([1.0, 0.5], samples=3)(point) for point in points] == [1.0, 1.0, 0.5, 0.5]
+    assert [piecewise([1.0, 0.5, 0.25], steps=1)(point) for point in points] == [1.0, 0.5, 0.25, 0.25]
+
+
+def test_options_of_a_learner_with_wrong_values():
+    class Strict(Descent):
+        @attrs.frozen
+        class options:
+            count: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+
+    with pytest.raises(OptionError) as caught:
+        make_rule(LearnerSettings(Strict, 0.1, options={"count": 0}), plugins().registry.learners)
+    assert str(caught.value) == "the options of the learner Strict: 'count' must be >= 1: 0"

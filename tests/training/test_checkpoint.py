@@ -203,3 +203,22 @@ def test_arrays_of_another_shape(path):
     with pytest.raises(CheckpointError) as caught:
         ckp.restore_values(ckp.Checkpoint(found.progress, arrays), network)
     assert str(caught.value) == "the checkpoint has no parameter 'b1'"
+
+
+@pytest.mark.parametrize("files", [{}, {"other": ""}, {"../arrays": ""}, {".hidden": ""}, {"a\\b": ""}])
+def test_a_manifest_that_names_other_files(path, files):
+    manifest = json.loads((generation(path) / "manifest.json").read_text())
+    known = manifest["files"] if files and "other" not in files else {}
+    change_manifest(path, json.dumps({**manifest, "files": {**known, **files}}))
+    with pytest.raises(CheckpointError) as caught:
+        ckp.load_checkpoint(path)
+    assert str(caught.value) == f"the checkpoint '{path}' is damaged: its manifest names other files"
+
+
+@pytest.mark.parametrize("change", [{"files": []}, {"files": None}, {"progress": {}}, {"progress": 3}])
+def test_a_manifest_that_makes_no_sense(path, change):
+    manifest = json.loads((generation(path) / "manifest.json").read_text())
+    change_manifest(path, json.dumps({**manifest, **change}))
+    with pytest.raises(CheckpointError) as caught:
+        ckp.load_checkpoint(path)
+    assert str(caught.value) == f"the checkpoint '{path}' is damaged: its manifest makes no sense"

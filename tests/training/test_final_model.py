@@ -117,3 +117,10 @@ def test_a_run_that_has_nothing_to_do_tidies_up(model):
     (model.parent / "net.dnn.ckp").unlink()
     assert again(model).with_text("No further training is necessary.")
     assert not (model.parent / "net.dnn.checkpoints").exists()
+
+
+def test_a_folder_in_the_place_of_the_model(tmp_path):
+    (tmp_path / "net.dnn").mkdir()
+    with pytest.raises(TrainingError) as caught:
+        make_session(tmp_path, max_epochs=1).run()
+    assert str(caught.value) == f"the model '{tmp_path / 'net.dnn'}' cannot be saved: it is a folder"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,7 +10,7 @@ from small import Lines, ListReader, make_data, make_network, operation
 
 from cntk_core.contract.reader import EpochSpec
 from cntk_core.contract.store import ParameterStore
-from cntk_core.errors import CntkError
+from cntk_core.errors import CntkError, Location
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.records.minibatch import Minibatch, StreamData
@@ -77,3 +78,24 @@ def test_nothing_to_do_is_said():
 def test_no_data_is_an_error():
     with pytest.raises(CntkError, match="no data"):
         run(make_network(normalized=True), ListReader(make_data(0)))
+
+
+def test_a_value_that_needs_itself():
+    """A mean of what a loop makes, and the loop reads the mean."""
+    network = make_network(normalized=True)
+    network["mean"].value = network["invStdDev"].value = np.zeros(4)
+    features = network["features"]
+    past = operation(network, "past", "PastValue", features)
+    whole = operation(network, "whole", "Mean", past)
+    past.inputs[0] = operation(network, "shifted", "Plus", features, whole)
+    whole.where = Location("r.cntk", 3, 5)
+    with pytest.raises(CntkError, match=r"^r\.cntk:3:5: the precomputed nodes whole need each other$"):
+        run(network, ListReader())
+
+
+def test_an_op_that_gathers_nothing():
+    network = make_network(normalized=True)
+    mean = network["mean"]
+    mean.op = attrs.evolve(mean.op, accumulator=None)
+    with pytest.raises(CntkError, match=r"^Mean 'mean' cannot be computed beforehand$"):
+        run(network, ListReader())

@@ -114,7 +114,7 @@ class CriterionSums:
         self.samples += samples
         for node in self._by_frame:
             self._sums[node.name] += float(self.program.value(node.name).sum())
-        if samples:
+        if samples and self._running:
             self._sums.update(self._run())
 
     def _run(self) -> dict[str, float]:

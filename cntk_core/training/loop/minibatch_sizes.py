@@ -19,7 +19,6 @@ from cntk_core.records.minibatch import Minibatch
 
 _COLUMNS: WeakKeyDictionary[SequenceLayout, int] = WeakKeyDictionary()
 
-
 UNCOUNTED = (
     "Warning: no input has the default dynamic axis, where CNTK counts samples: criteria show as 0 * 0. "
     "Give the labels the default axis to see them."
@@ -46,7 +45,7 @@ class MinibatchSizes:
         padded: bool = True,
         frames: Callable[[Node, Minibatch], int] | None = None,
     ) -> None:
-        self._padded, self._frames = padded, frames
+        self.padded, self._frames = padded, frames
         axes = {node.axis for node in network.inputs if node.framed}
         axis = (BATCH if "" not in axes and BATCH in axes else "") if criterion is None else _axis_of(criterion)
         nodes = [] if criterion is None or axis in axes else network.order([criterion])
@@ -63,7 +62,7 @@ class MinibatchSizes:
 
         What the reader says comes first.
         """
-        if not self._padded:
+        if not self.padded:
             return self.samples(minibatch)
         if minibatch.columns is not None:
             return minibatch.columns

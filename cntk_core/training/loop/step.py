@@ -105,9 +105,8 @@ class Stepper:
             self.update(counts.samples, counts.counted, place)
         else:
             (group,) = self.learners
-            self.program.train_step(
-                minibatch, self._scalars(group, place.rates[0], counts.samples, counts.counted, place)
-            )
+            scalars = self._scalars(group, place.rates[0], counts.samples, counts.counted, place)
+            self.program.train_step(minibatch, scalars)
             self.steps += 1
         return counts
 
@@ -128,7 +127,8 @@ class Stepper:
         return attrs.evolve(self._counts(minibatch, place), criteria=sums.take(), flags=flags)
 
     def _counts(self, minibatch: Minibatch, place: StepPlace) -> StepCounts:
-        columns, counted = self.sizes.columns(minibatch), self.sizes.samples(minibatch)
+        counted = self.sizes.samples(minibatch)
+        columns = self.sizes.columns(minibatch) if self.sizes.padded else counted
         return StepCounts(columns, {}, counted, minibatch.samples, learning_rate=place.rates[0].rate)
 
     def gradients(self, minibatch: Minibatch, parts: int) -> None:

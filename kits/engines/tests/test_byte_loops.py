@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.api.engines import NotNative, byte_loop
+from cntk_core.api.engines import NotNative, byte_loop, can_compile
+
+pytestmark = pytest.mark.skipif(not can_compile(), reason="needs llvmlite")
 
 LOST = '''
 def lost(numbers):

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from cntk_core.errors import DataError
 from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
+from cntk_kit_readers.numbered import NumberedSource
 from cntk_kit_readers.source import Chunk, ChunkInfo, ChunkSource, Column
 
 
@@ -178,3 +179,19 @@ def test_a_source_without_keys() -> None:
         "stream 'b': b.txt has no sequence keys, so it cannot be joined with others\n"
         "    Give each sequence an id in the file."
     )
+
+
+class CutSource(ListSource):
+    """Notes how small its chunks shall be."""
+
+    chunk_bytes = 0
+
+    def read_in_order(self, chunk_bytes: int) -> None:
+        self.chunk_bytes = chunk_bytes
+
+
+def test_all_sources_hear_that_they_are_read_in_order():
+    sources = [CutSource(name, [(1, values_of(1, 2))]) for name in "ab"]
+    parts = [Part(FrameSource(sources[0]), ("a",)), Part(NumberedSource(sources[1]), ("b",))]
+    CompositeSource(parts).read_in_order(4096)
+    assert [each.chunk_bytes for each in sources] == [4096, 4096]

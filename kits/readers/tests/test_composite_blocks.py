@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cntk_core.config import Config, SourceText
-from cntk_core.contract.reader import EpochSpec, ReaderContext
+from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext
 from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
 from cntk_kit_readers.composite_reader import CompositeReader, composite_class
@@ -91,3 +91,16 @@ def test_all_parts_are_checked_at_once() -> None:
     with pytest.raises(CntkError) as caught:
         make(BOTH.replace("dim=1", "dim=x").replace("dim=9", "dim=0").replace("false", "perhaps"))
     assert str(caught.value).endswith("3 problems found")
+
+
+def test_what_cannot_be_a_part() -> None:
+    class Whole(DataReader):
+        requires_api = "1.0"
+
+    def find(name: str, where: object = None) -> type[DataReader]:
+        return Whole
+
+    block = Config.from_source(SourceText.of("deserializers=([ type=Whole ])", "r.cntk"))
+    with pytest.raises(CntkError) as caught:
+        composite_class(find).settings_from(block, "reader 'Composite'")
+    assert str(caught.value) == "r.cntk:1:23: 'Whole' cannot be a part of a composite reader"

@@ -77,7 +77,7 @@ def test_swaps_follow_the_rules(counts: list[int], width: int, seed: int) -> Non
     assert found == expected
 
 
-@pytest.mark.parametrize("counts", [[30000], [9000, 1, 7000]])
+@pytest.mark.parametrize("counts", [[17], [33], [4356], [30000], [9000, 1, 7000]])
 def test_many_at_once_are_one_after_the_other(counts: list[int]) -> None:
     """Large windows are swapped in stretches."""
     words = Slow(5)

@@ -117,6 +117,11 @@ class CompositeSource(ChunkSource):
 
     # -- index --------------------------------------------------------------------------------------------
 
+    def read_in_order(self, chunk_bytes: int) -> None:
+        """Have all sources cut their files into smaller chunks; the order is that of the first one's sequences."""
+        for part in self._parts:
+            part.source.read_in_order(chunk_bytes)
+
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold.
 
@@ -280,6 +285,10 @@ class FrameSource(ChunkSource):
 
     def __str__(self) -> str:
         return str(self._source)
+
+    def read_in_order(self, chunk_bytes: int) -> None:
+        """Have the source cut its files into smaller chunks."""
+        self._source.read_in_order(chunk_bytes)
 
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold."""

@@ -42,6 +42,10 @@ class NumberedSource(ChunkSource):
         """Those of the source."""
         return self._source.makers
 
+    def read_in_order(self, chunk_bytes: int) -> None:
+        """Have the source cut its files into smaller chunks."""
+        self._source.read_in_order(chunk_bytes)
+
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold."""
         return self._source.index()

@@ -132,7 +132,7 @@ def test_that_is_not_asked_for(): raise AssertionError
             "Even",
             0,
             "keeps its contract (its class and ScheduleContract of its own tests)",
-            marks=pytest.mark.thorough,  # that of a learner does, below
+            marks=pytest.mark.thorough,  # docs/plugins.md has a learner checked that does
         ),
         ("Odd", 1, "does not keep its contract (its class and ScheduleContract of its own tests)"),
         pytest.param(
@@ -176,7 +176,12 @@ def wrong(m, a, x): return 0.5 * x
 @pytest.mark.parametrize(
     ("name", "code", "outcome"),
     [
-        ("Good", 0, "learner 'Good' from {} keeps its contract (its class and LearnerContract)"),
+        pytest.param(
+            "Good",
+            0,
+            "learner 'Good' from {} keeps its contract (its class and LearnerContract)",
+            marks=pytest.mark.thorough,  # docs/plugins.md has a learner checked
+        ),
         pytest.param(
             "Alone",
             1,

@@ -9,7 +9,7 @@ from cntk_core.config import Schedule, option, options, parse_text
 from cntk_core.contract.parallel import GradientAggregation, Parallelizer
 from cntk_core.errors import CntkError
 from cntk_core.plugins.registry import Registry
-from cntk_kit_recipes.block.parallel_block import read_parallel
+from cntk_kit_recipes.block.parallel_block import ParallelOptions, read_parallel
 
 
 @options
@@ -127,3 +127,19 @@ def test_a_strategy_and_its_aggregation_share_a_block(tables):
 )
 def test_mistakes(text, expected, tables):
     assert message(text, tables).startswith(expected)
+
+
+def test_numbers_that_are_too_small():
+    for key, least, told in (
+        ("parallelization_start_epoch", 1, "parallelizationStartEpoch is counted from 1"),
+        ("min_ranks", 1, "minRanks is at least 1"),
+        ("sync_perf_stats", 0, "syncPerfStats and checkParametersEvery must not be negative"),
+        ("check_parameters_every", 0, "syncPerfStats and checkParametersEvery must not be negative"),
+    ):
+        assert getattr(ParallelOptions(**{key: least}), key) == least
+        with pytest.raises(ValueError, match=f"^{told}$"):
+            ParallelOptions(**{key: least - 1})
+    for key in ("communication_timeout", "stall_report_after"):
+        assert ParallelOptions(**{key: 1e-9})
+        with pytest.raises(ValueError, match=r"^communicationTimeout and stallReportAfter must be more than 0$"):
+            ParallelOptions(**{key: 0.0})

@@ -379,8 +379,12 @@ def test_who_asks_for_it(tmp_path):
     assert min_ranks(jobs(RIGID, more), {ELASTIC: "recipe"}) == 2
     assert min_ranks(jobs(RIGID), {ELASTIC: "recipe"}) == 1
     assert min_ranks(jobs(more), {ELASTIC: "3"}) == 3
-    with pytest.raises(ConfigError, match="CNTK_ELASTIC is 'yes': it is a number of ranks that is at least 1"):
-        min_ranks(jobs(), {ELASTIC: "yes"})
+    for wrong in ("yes", "0", "-1", "1.5"):
+        with pytest.raises(ConfigError) as caught:
+            min_ranks(jobs(), {ELASTIC: wrong})
+        assert caught.value.message == (
+            f"CNTK_ELASTIC is '{wrong}': it is a number of ranks that is at least 1, or 'recipe'"
+        )
     assert asked_in_recipe([f"configFile={recipe}"], "train")
     assert not asked_in_recipe([f"configFile={recipe}", RIGID], "train")
     assert not asked_in_recipe([f"configFile={recipe}"], "test")

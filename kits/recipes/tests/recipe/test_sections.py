@@ -52,6 +52,11 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             "s.cntk:1:57: nodeUnitTest is not there yet\n",
         ),
         (
+            "action = train ; modelPath = m ; optimizer = [ ] ; SimpleNetworkBuilder = [ layerSizes = 2:2 ] ; "
+            "SGD = [ maxEpochs = 1 ; learningRatesPerSample = 0.1 ]" + READER,
+            "s.cntk:1:40: optimizer=... is not there yet\n    Give SGD=[ ... ].\n",
+        ),
+        (
             "action = cv ; modelPath = m" + READER,
             "s.cntk:1:1: required parameter missing: X:crossValidationInterval\n"
             "    Add crossValidationInterval=... to the section X.\n",

@@ -85,3 +85,11 @@ def test_reader_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
         "r.cntk:5:5: CreateLabelMap: no labels found to process\n"
         "    Add labels=[ start=... ; labelType=category ; labelMappingFile=... ] to the reader.\n"
     )
+
+
+def test_no_file_for_the_names(capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path("r.cntk").read_text(encoding="utf-8").replace(' ; labelMappingFile = "run/map.txt"', "")
+    Path("r.cntk").write_text(text, encoding="utf-8")
+    assert failed(capsys).partition(": ")[2] == (
+        "CreateLabelMap: No labelMappingFile defined\n    labelMappingFile=...\n"
+    )

@@ -21,7 +21,8 @@ from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 
 events = collections.Counter()
 jax.monitoring.register_event_listener(lambda name, **more: events.update([name.rsplit("/", 1)[-1]]))
-run = start(XlaEngine(XlaEngine.options(xla_cache=sys.argv[1])), SEQUENCE_SAMPLES["lstm"]("float64"), rule=MOMENTUM)
+engine = XlaEngine(XlaEngine.options(xla_cache=sys.argv[1]))
+run = start(engine, SEQUENCE_SAMPLES["accumulated"]("float64"), rule=MOMENTUM)
 for step in range(2):
     run.program.train_step(sequences_for(run.sample, [5, 3, 1], step), run.scalars(MOMENTUM, step))
 values = [value.tolist() for value in run.values()]

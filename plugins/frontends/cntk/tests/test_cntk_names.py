@@ -14,7 +14,6 @@ LINES = Path(__file__).with_name("data").joinpath("names.txt").read_text().split
 _LIBRARY = "is about the original's library or its installation"
 _PROXY = "stands for a C++ operator of a library beside the original"
 _OTHER_NAME = "is SentinelValueForAutoSelectRandomSeed, which is there under this name"
-_DEBUGGER = "a debugger that stops at each function on the terminal; forward() gives the values of any"
 _ALONE = "learners that are distributed are learners here: they have a communicator"
 _TYPES = "a class of a class, for annotations; SequenceOver[axis][...] is there"
 
@@ -24,10 +23,6 @@ ABSENT: dict[str, str] = {
     "cntk.cntk_library_path": _LIBRARY,
     "cntk.custom_proxy_op": _PROXY,
     "cntk.data_type_to_dtype": "turns numbers of C++ types into types of NumPy",
-    "cntk.debugging.DEBUG_USAGE": _DEBUGGER,
-    "cntk.debugging.debug.DEBUG_USAGE": _DEBUGGER,
-    "cntk.debugging.debug.debug_model": _DEBUGGER,
-    "cntk.debugging.debug_model": _DEBUGGER,
     "cntk.install_samples": _LIBRARY,
     "cntk.layers.NDShape": "a shape in C++; shapes are tuples",
     "cntk.layers.SequenceOverMeta": _TYPES,
@@ -47,6 +42,7 @@ _NOTHING = "a value that cannot be changed by accident stands for an empty one"
 
 OTHERWISE: dict[str, str] = {
     "cntk.core.NDArrayView": _MORE,
+    "cntk.debugging.debug.debug_model": "streams that are not said are those of the moment when it is called",
     "cntk.io.CBFDeserializer": _NOTHING,
     "cntk.io.UserDeserializer": "its subclasses need not call it",
     "cntk.learners.adam": _OPEN,

@@ -168,3 +168,26 @@ def test_a_span_of_attention_has_an_axis() -> None:
         AttentionModel(5, attention_axis=-3)
     with pytest.raises(ValueError, match="a positive number, not 0"):
         AttentionModel(5, attention_span=0, attention_axis=-3)
+
+
+def test_parameters_in_loops_are_inferred_of_what_is_known_first() -> None:
+    """Attention over a window adds axes to a state after parameters were inferred without; figures are 2.7's."""
+    C.cntk_py.set_fixed_random_seed(1)
+    encoded = C.sequence.input_variable(2, sequence_axis=C.Axis("e"))
+    cell, out, attend = C.layers.LSTM(3), C.layers.Dense(2, name="out"), AttentionModel(4, 2, -3)
+
+    @C.Function
+    def model(e: object, x: object) -> object:
+        step = C.Function(lambda h, c, x: cell(h, c, C.splice(x, attend(e, h))))
+        return out(C.layers.Recurrence(step)(x))
+
+    try:
+        x = C.sequence.input_variable(2)
+        z = model(encoded, x)
+        assert (z.shape, z.out.W.shape) == ((1, 1, 2), (3, 2))
+        found = z.eval({encoded: [np.ones((3, 2), np.float32)], x: [np.ones((2, 2), np.float32)]})[0]
+        np.testing.assert_allclose(found.ravel(), [0.2383563, 0.3341905, 0.3435035, 0.4584678], rtol=1e-6)
+        states = [each for each in C.logging.graph.depth_first_search(z, lambda one: True, -1) if "Past" in each.uid]
+        assert [each.shape for each in states if hasattr(each, "root_function")][:2] == [(1, 1, 3)] * 2
+    finally:
+        C.cntk_py.reset_random_seed(0)

@@ -323,6 +323,8 @@ def test_data_that_come_once():
     )
     with pytest.raises(DataError, match=r"^there is nothing to learn: the data gave no minibatch$"):
         Estimator(perceptron()).fit(iter([]))
+    with pytest.raises(DataError, match=r"^there is nothing to evaluate: the data gave no minibatch$"):
+        Estimator(perceptron()).evaluate(iter([]))
     with pytest.raises(DataError) as caught:
         Estimator(perceptron()).fit(iter([(X, Y), (X, Y[:, :1])]))
     assert caught.value.message == (
@@ -341,3 +343,30 @@ def test_what_cannot_be_asked_of_a_stream():
         estimator.fit(iter([(X, Y)]), validation=0.1)
     with pytest.raises(UsageError, match=r"^class_weight needs data that are there at once"):
         estimator.fit(iter([(X, Y)]), class_weight="balanced")
+
+
+def test_networks_that_do_not_say_what_their_scores_are():
+    network = perceptron()
+    (scores,) = network.roots["output"]
+    network.roots["output"] = [scores, *scores.inputs[:1]]
+    estimator = Estimator(network)
+    with pytest.raises(CntkError) as caught:
+        estimator.classify(X)
+    first, second = (node.name for node in network.roots["output"])
+    assert str(caught.value) == f"the network has several outputs: {first}, {second}\n    Name the one with the scores."
+    assert len(estimator.classify(X, scores.name)) == len(X)
+    network.roots["output"] = []
+    with pytest.raises(CntkError) as caught:
+        estimator.classify(X)
+    assert str(caught.value) == "the network marks no output\n    Name the nodes whose values you want."
+
+
+def test_dictionaries_of_data_sets():
+    class Several(dict):
+        """What Hugging Face's DatasetDict has."""
+
+        column_names = with_format = None
+
+    with pytest.raises(DataError) as caught:
+        Estimator(perceptron()).fit(Several(train=1, test=2))
+    assert str(caught.value) == "these are several data sets: train, test\n    Give one of them, such as data['train']."

@@ -98,6 +98,14 @@ def test_weights_that_leave_nothing() -> None:
         classifier().fit(X, NAMES, -np.ones(120))
     with pytest.raises(ValueError, match=r"^sample_weight has the shape \(3,\); one number is needed for each of 120 "):
         classifier().fit(X, NAMES, np.ones(3))
+    with pytest.raises(ValueError, match=r"^all weights in sample_weight are zero: there is nothing to learn$"):
+        classifier().fit(X, NAMES, np.zeros(120))
+
+
+def test_rows_with_labels_after_rows_with_classes() -> None:
+    fitted = classifier().partial_fit(X[:50], NAMES[:50], ["same", "other"])
+    with pytest.raises(ValueError, match=r"^y has one class of each row and had labels before, or the "):
+        fitted.partial_fit(X[50:], np.stack([SAME[50:], ~SAME[50:]], 1).astype(int))
 
 
 def test_partial_fit_learns_one_epoch_and_knows_its_classes() -> None:

@@ -198,15 +198,32 @@ def test_a_later_version(tmp_path: Path) -> None:
     )
 
 
-def test_functions_of_users(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("native", "kept", "told"),
+    [
+        (False, {"class": "MyOp", "module": "my.module", "op_name": "my.module.MyOp", "state": {}}, "my.module.MyOp"),
+        (True, {"op": "MyOp", "module": "MyLibrary"}, "MyOp, in C++ in MyLibrary"),
+    ],
+)
+def test_functions_of_users(native: bool, kept: dict[str, Any], told: str, tmp_path: Path) -> None:
     def change(values: dict[str, Any]) -> None:
-        values["primitive_functions"][0].update(type="UserDefinedFunction", op="MyOp", module="my.module", uid="F")
+        values["primitive_functions"][0].update(
+            type="UserDefinedFunction", native=native, user_defined_state=kept, uid="F"
+        )
 
     assert refused("block-simple", tmp_path, change, UnsupportedError).splitlines() == [
-        "'block-simple.model': the function 'F' was written by its user (MyOp, my.module); what it computes is not "
-        "in the file",
+        f"'block-simple.model': the function 'F' was written by its user ({told}); what it computes is not in the file",
         "    Take it out, or put an operation in its place, before the model is saved.",
     ]
+
+
+def test_functions_of_a_kind_that_is_not_known(tmp_path: Path) -> None:
+    def change(values: dict[str, Any]) -> None:
+        values["primitive_functions"][0].update(type="Oracle", uid="F")
+
+    assert refused("block-simple", tmp_path, change, UnsupportedError) == (
+        "'block-simple.model': the function 'F' is a 'Oracle', which is not known"
+    )
 
 
 def test_unknown_operations(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -311,6 +313,24 @@ def test_columns_count_over_blocks(make, monkeypatch: pytest.MonkeyPatch) -> Non
     text = LINES + "|a 1 x |l 0:1\n" + LINES
     assert [str(e) for e in make(text, (A, L)).check()] == ["t.ctf:11:6: stream 'a': 'x' is no number"]
     assert "t.ctf:11:6: stream 'a': 'x' is no number" in error_of(lambda: read(make(text, (A, L))))
+
+
+def test_threads_that_parse_are_no_more_than_computing_has(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def pool(workers: int, name: str) -> ThreadPoolExecutor:
+        made.append(workers)
+        return ThreadPoolExecutor(workers, name)
+
+    monkeypatch.setattr("cntk_reader_cntk_text.source.ThreadPoolExecutor", pool)
+    monkeypatch.setattr("cntk_reader_cntk_text.source._BLOCK", 16)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    found = []
+    for threads in ("1", "2", "", "7"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.append(read(make(LINES, (A, L))))
+    assert set(made) == {2, 4}  # one needs no pool
+    assert found == [found[0]] * 4
 
 
 TOO_LARGE = (

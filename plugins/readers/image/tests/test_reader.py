@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -315,6 +317,29 @@ def test_threads_end_with_the_reader(images: Path, make) -> None:
     assert any(thread.name.startswith("cntk-images") for thread in threading.enumerate())
     reader.close()
     assert not any(thread.name.startswith("cntk-images") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "expected"),
+    [("", "2", 2), ("numCPUThreads=4", "2", 4), ("numCPUThreads=-9", "2", 1), ("", "", 10)],
+)
+def test_threads_are_no_more_than_computing_has(images: Path, make, monkeypatch, asked, given, expected) -> None:
+    """A rank's share of the processors is told by the variable that the computing threads go by."""
+    made: list[int] = []
+
+    def pool(workers: int, **named: str) -> ThreadPoolExecutor:
+        made.append(workers)
+        return ThreadPoolExecutor(workers, **named)
+
+    monkeypatch.setattr("cntk_reader_image.maker.ThreadPoolExecutor", pool)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(10)), raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    reader = make("ImageReader", legacy(top=f"randomize=none\ncacheSizeInBytes=0\n{asked}"))
+    read(reader)
+    found = [thread for thread in threading.enumerate() if thread.name.startswith("cntk-images")]
+    reader.close()
+    assert made == [expected]
+    assert 0 < len(found) <= expected
 
 
 def test_for_writing_in_the_order_of_the_file(images: Path, make) -> None:

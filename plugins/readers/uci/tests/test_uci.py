@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_reader_uci import UCIFastReader
-from cntk_reader_uci.source import TableSource
+from cntk_reader_uci.source import Piece, TableSource
 from cntk_reader_uci.table import Marks
 
-from cntk_core.api import CntkError, EpochSpec, ReaderContext
+from cntk_core.api import CntkError, DataError, EpochSpec, ReaderContext
 from cntk_core.api.builders import parse_text
 from cntk_core.api.readers import Window
 
@@ -326,3 +326,42 @@ def test_a_cache_is_not_needed() -> None:
     assert read(reader) == read(make())
     assert told == ["UCIFastReader: no binary cache is written or read (writerType), the table is parsed directly"]
     assert not Path("t.bin").exists()
+
+
+LINES = [b"1 2", b"", b"  3 4", b" \t ", b"5,6", b",", b"7 8 9", b"\r", b"10 11\r"]
+
+
+def pieces(text: bytes, size: int, marks: Marks) -> list[Piece]:
+    """What the text is cut into, line by line."""
+    offset = end = 3
+    first, samples, found = 1, 0, []
+    for number, line in enumerate(text[3:].splitlines(keepends=True), start=1):
+        end += len(line)
+        samples += bool(marks.split(line))
+        if end - offset >= size or end == len(text):
+            found.append(Piece(offset, end - offset, first, samples))
+            offset, first, samples = end, number + 1, 0
+    return found
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+@pytest.mark.parametrize(("size", "delimiter"), [(1, b""), (12, b","), (40, b""), (1000, b",")])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_lines_are_counted_wherever_blocks_end(monkeypatch, block, size, delimiter, end):
+    monkeypatch.setattr("cntk_reader_uci.source._BLOCK", block)
+    lines = [LINES[choice] for choice in np.random.default_rng(3).integers(len(LINES), size=60)]
+    text = b"\xef\xbb\xbf" + b"\n".join([*lines, b"12 13"]).replace(b"\r\n", b" \n") + end
+    Path("t.txt").write_bytes(text)
+    source = TableSource(Path("t.txt"), None, [], Marks(delimiter), size, np.float32, 20)
+    found = source.index()
+    assert source._pieces == pieces(text, size, Marks(delimiter))
+    assert [info.samples for info in found] == [piece.samples for piece in source._pieces]
+
+
+def test_the_end_of_a_line_is_no_part_of_its_length():
+    Path("t.txt").write_bytes(b"1 2 3 4\r\n1 2 3 4\n\n1 2 3 4 5")
+    source = TableSource(Path("t.txt"), None, [], Marks(), 100, np.float32, 7)
+    with pytest.raises(DataError, match=r"t.txt:4: the line has more than 7 bytes"):
+        source.index()
+    Path("t.txt").write_bytes(b"1 2 3 4\r\n1 2 3 4\n\n1 2 3 4\r\n")
+    assert [info.samples for info in source.index()] == [3]

@@ -85,6 +85,21 @@ def test_a_constant_rate_has_no_panel(folder):
     assert "learningRatePerSample" not in texts(folder / "learning-curves.svg")
 
 
+def test_a_single_panel(folder):
+    json_log(folder / "new.jsonl", learningRatePerSample=0.5)
+    assert main(["plot-log", "new.jsonl", "--criterion", "ce"]) == 0
+    assert {"ce", "errs"} & set(texts(folder / "learning-curves.svg")) == {"ce"}
+
+
+def test_trainings_that_are_wanted(folder):
+    from cntk_tool_curves.plot_log import _runs
+
+    first, second = text_log(folder / "1", 2, command="Pre"), text_log(folder / "2")
+    (folder / "log.txt").write_text(first.read_text(encoding="utf-8") + second.read_text(encoding="utf-8"))
+    for section, found in (("", {"log Pre": 2, "log Train": 3}), ("train", {"log": 3}), ("PRE", {"log": 2})):
+        assert {label: len(curves.epochs) for label, curves in _runs(["log.txt"], section).items()} == found
+
+
 @pytest.mark.slow
 def test_files_of_one_name_are_told_apart_by_their_folders(folder, capsys):
     for name in ("a", "b"):

@@ -446,3 +446,33 @@ class TestVerb(VerbContract):
 class TestPackaging(PackagingContract):
     distribution = "cntk-tool-data"
     kind = "verb"
+
+
+@pytest.mark.parametrize("labels", [None, 3, ["a"], [256], [-1], {}])
+def test_labels_of_a_batch(labels: Any) -> None:
+    pixels = np.zeros((1, 12), np.uint8)
+    for good in (0, 255):
+        found, _ = read_batch(pickle.dumps({b"data": pixels, b"labels": [good]}), "batch", 12)
+        assert found.tolist() == [good]
+    with pytest.raises(DataError, match=r"^batch: this is no batch of CIFAR-10: it has no list of labels$"):
+        read_batch(pickle.dumps({b"data": pixels, b"labels": labels}), "batch", 12)
+
+
+@pytest.mark.parametrize(
+    "data", [None, [1], np.zeros((1, 11), np.uint8), np.zeros((1, 12), np.int8), np.zeros(12, np.uint8), b"1" * 12]
+)
+def test_pixels_of_a_batch(data: Any) -> None:
+    with pytest.raises(DataError) as caught:
+        read_batch(pickle.dumps({b"data": data, b"labels": [1]}), "batch", 12)
+    assert str(caught.value) == "batch: this is no batch of CIFAR-10: 'data' is no array of bytes with 12 columns"
+
+
+def test_a_pickle_that_asks_for_objects_elsewhere() -> None:
+    class Elsewhere(pickle.Pickler):
+        def persistent_id(self, thing: Any) -> Any:
+            return "there" if thing == "here" else None
+
+    file = io.BytesIO()
+    Elsewhere(file).dump({b"data": "here"})
+    with pytest.raises(DataError, match=r"^batch: this is no batch of CIFAR-10: it asks for an object outside "):
+        read_batch(file.getvalue(), "batch", 12)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import cntk_tool_demo
 import cntk_tool_demo.data as demo
 import pytest
+from cntk_tool_demo import NEXT
 from cntk_tool_demo.curve import draw_curve
 from cntk_tool_demo.listener import Recorder
 
@@ -27,7 +30,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_demo(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")
     assert main(["demo", "--folder", "digits"]) == 0
     out = capsys.readouterr().out
@@ -49,7 +51,6 @@ def test_demo(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_keeps_a_recipe_that_was_changed(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("sklearn")
     original = Path(demo.__file__).with_name("digits.cntk").read_text(encoding="utf-8")
     recipe = here / "demo/digits.cntk"
     recipe.parent.mkdir()
@@ -67,14 +68,11 @@ def test_demo_without_its_libraries(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["demo"]) == 1
-    assert capsys.readouterr().err == (
-        'error: the demo needs sklearn and matplotlib\n    pip install "cntk-core[demo]"\n'
-    )
+    assert capsys.readouterr().err == ("error: the demo needs matplotlib\n    pip install cntk-tool-demo\n")
     assert list(here.iterdir()) == []
 
 
 def test_demo_where_nothing_can_be_written(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")
     (here / "file").write_text("", encoding="utf-8")
     assert main(["demo", "--folder", "file/demo"]) == 1
@@ -82,6 +80,52 @@ def test_demo_where_nothing_can_be_written(here: Path, capsys: pytest.CaptureFix
         "error: the folder 'file/demo' cannot be written: Not a directory\n"
         "    Give another one: cntk demo --folder DIR\n"
     )
+
+
+def test_what_to_try_next_stands_on_its_page_whose_commands_are_run_by_the_tests() -> None:
+    page = Path(demo.__file__).with_name("README.md").read_text(encoding="utf-8")
+    assert [command for command, _ in NEXT if f"\n{command}\n" not in page] == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths of a POSIX shell")
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("here/env/bin", []),
+        ("elsewhere", [". env/bin/activate"]),
+        ("other/bin", [". env/bin/activate"]),
+    ],
+)
+def test_the_terminal_is_told_to_find_the_command(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    said: list[str],
+) -> None:
+    for folder in ("here/env/bin", "other/bin"):
+        (here / folder).mkdir(parents=True)
+        (here / folder / "activate").touch()
+        (here / folder / "cntk").touch(mode=0o755)
+    monkeypatch.chdir(here / "here")
+    monkeypatch.setattr("sys.executable", str(here / "here/env/bin/python"))
+    monkeypatch.setenv("PATH", str(here / path))
+    cntk_tool_demo._summary(Path("demo"), 3, 4, 5.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert "3 of 4 held-out digits are right: 75.0 %  (5 seconds)" in lines
+    begin = lines.index("What to try next:") + 1
+    shown = [line.strip().split("  ")[0] for line in lines[begin:]]
+    assert shown == [*said, "cd demo", *(command for command, _ in NEXT)]
+    monkeypatch.chdir(here / "other")
+    monkeypatch.setenv("PATH", "")
+    cntk_tool_demo._summary(Path("demo"), 3, 4, 5.0)
+    assert f"  . {here}/here/env/bin/activate\n" in capsys.readouterr().out
+
+
+def test_without_an_environment_nothing_is_said_of_one(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", str(here / "python"))
+    monkeypatch.setenv("PATH", "")
+    assert cntk_tool_demo._activation() == ""
 
 
 def test_labels_are_read_back(here: Path) -> None:
@@ -150,7 +194,6 @@ def test_epochs_are_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_folder_in_a_folder_again_and_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder may be there already, or those above it not yet; a recipe that was changed stays."""
-    pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")
     monkeypatch.setattr("cntk_tool_demo.data.write_digits", lambda folder: (3, 2))
     monkeypatch.setattr("cntk_tool_demo.run_recipe", lambda *_, **__: (here / "a/b/digits.cntk").write_text("mine"))

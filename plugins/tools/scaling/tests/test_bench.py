@@ -42,6 +42,7 @@ def test_overrides_and_sections(folder):
     assert json.loads(Path("bench.json").read_text(encoding="utf-8"))["parameters"] == 20 * 5 + 5 + 5 * 10 + 10
 
 
+@pytest.mark.thorough  # a network of a recipe is measured in the same way, above
 @pytest.mark.slow
 def test_a_network_of_our_own(folder, capsys):
     assert main(["bench", "--seconds", "0"]) == 0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cntk_tool_scaling import measure, measure_parallel
 from cntk_tool_scaling.bench_file import ComputeTimes, Measurements, read_measurements, write_measurements
-from cntk_tool_scaling.cut import ModelShape, wire_sizes
+from cntk_tool_scaling.cut import ModelShape, check_known, wire_sizes
 from cntk_tool_scaling.drive import Pace, Period, find_period
 from cntk_tool_scaling.measure import sizes_up_to
 from cntk_tool_scaling.methods import find_method, split_methods
@@ -363,3 +363,26 @@ def test_files_that_are_none(folder, text, message):
     with pytest.raises(DataError) as caught:
         read_measurements(Path("b.json"))
     assert str(caught.value) == message
+
+
+def test_messages_of_other_models():
+    one, other = ("allreduce", ""), ("send", "")
+    with pytest.raises(TrainingError) as caught:
+        wire_sizes({one: (8, 1)}, 2.0, {one: (4, 1)}, {other: (8, 1)})  # type: ignore[dict-item]
+    assert str(caught.value) == (
+        "the strategy sends other messages for models of other sizes, so it can be simulated with its whole model only"
+        "\n    Give fewer ranks."
+    )
+    check_known([one], {})  # type: ignore[list-item]
+    check_known([one], {one: WireSize(0.0, 1.0)})  # type: ignore[dict-item,list-item]
+    with pytest.raises(TrainingError) as caught:
+        check_known([one, other], {one: WireSize(0.0, 1.0)})  # type: ignore[dict-item,list-item]
+    assert str(caught.value) == (
+        "with this number of ranks the strategy does operations of unknown size, such as send\n    Give fewer ranks."
+    )
+
+
+def test_hosts_have_a_rank():
+    assert network_of("10GbE", ranks_per_host=1).ranks_per_host == 1
+    with pytest.raises(UsageError, match=r"^--ranks-per-host 0 makes no sense: a host has at least one rank$"):
+        network_of("10GbE", ranks_per_host=0)

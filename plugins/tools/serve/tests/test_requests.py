@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -90,6 +91,9 @@ def test_inputs_together() -> None:
     with pytest.raises(DataError, match="there are no values for v, Image"):
         inputs_of({"x": [[1, 2]]}, [X, VALUE, IMAGE])
     assert inputs_of({}, []) == ({}, 1)
+    with pytest.raises(DataError) as caught:
+        inputs_of({"x": []}, [X])
+    assert str(caught.value) == NO_SAMPLES
 
 
 def test_numbers_that_json_has_not() -> None:
@@ -120,6 +124,15 @@ def test_arrow() -> None:
     with pa.ipc.open_stream(arrow_of(answer)) as reader:
         told = reader.read_all().to_pydict()
     assert told == {"y": [[0, 1, 2], [3, 4, 5]], "s": [[[0, 0]], [[1, 1], [1, 1]]], "n": [[7], [8]]}
+
+
+def test_what_is_no_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"^the request is no stream of Arrow: "):
+        parse_arrow(b"text", [X])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError) as caught:
+        parse_arrow(b"text", [X])
+    assert str(caught.value) == 'this server has no Arrow\n    pip install "cntk-tool-serve[arrow]"'
 
 
 def test_what_belongs_to_all_samples_is_not_parted() -> None:

@@ -29,6 +29,7 @@ from cntk_tool_serve.verb import Serve
 from cntk_core.api import DataError, Input, Network, Node
 from cntk_core.api.builders import FREE
 from cntk_core.api.training import Model
+from cntk_kit_recipes.cli import main
 from cntk_testing import PackagingContract, VerbContract
 from cntk_testing.inside import save_model
 from cntk_testing.networks import Sketch, classifier
@@ -349,3 +350,20 @@ def test_the_command(tmp_path: Path) -> None:
         f"error: cannot listen at 127.0.0.1, port {found[2]}: address already in use\n"
         "    --port names another one; 0 takes one that is free.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--batch", "0"], "--batch must be greater than 0, not 0"),
+        (["--queue", "0"], "--queue must be greater than 0, not 0"),
+        (["--body", "-1"], "--body must be greater than 0, not -1"),
+        (["--timeout", "0"], "--timeout must be greater than 0, not 0"),
+        (["--port", "65536"], "--port must be from 0 to 65535, not 65536"),
+        (["--port", "-1"], "--port must be from 0 to 65535, not -1"),
+        (["--port", "65535", "--batch", "1"], "the model 'm.dnn' cannot be read: No such file or directory"),
+    ],
+)
+def test_options_that_make_no_sense(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert main(["serve", "m.dnn", *arguments]) != 0
+    assert message in capsys.readouterr().err

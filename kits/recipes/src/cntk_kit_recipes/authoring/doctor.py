@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from cntk_core.contract.cache import Cache
     from cntk_core.plugins.manager import PluginManager
 
-_EXTRAS = (
-    ("matplotlib", "learning curves", 'pip install "cntk-core[plot]"'),
-    ("sklearn", "the digits of cntk demo", 'pip install "cntk-core[demo]"'),
-)
+_EXTRAS = (("matplotlib", "learning curves", 'pip install "cntk-core[plot]"'),)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _COMPILING = ("engine", "reader", "aggregation")
@@ -133,7 +130,7 @@ def components(manager: PluginManager, word: str) -> Iterator[Finding]:
     """The components of one kind, with why one of them cannot be used."""
     offers = manager.registry.table(word).offers()
     if not offers:
-        yield Finding("broken", f"no {word} is installed", mend='pip install "cntk-core[all]"')
+        yield Finding("broken", f"no {word} is installed", mend="pip install cntk-toolkit")
     for offer in offers:
         answer = offer.availability()
         name = f"{word} {offer.name}"

@@ -174,15 +174,10 @@ class CompiledProduct:
         self._block = self._native.block(*head, 1.0, *addresses[:4], 0.0, *addresses[4:])
         self._factors = self._block.view(np.float64)
         self._address = address_of(self._block)
-        follows = [ports.follow(each, self._move(place)) for each, place in zip(matrices, (_A, _B), strict=False)]
+        operands = zip(matrices, (_A, _B), strict=False)
+        follows = [ports.follow_in(each, self._block, place) for each, place in operands]
         self._kept = [each for each, moves in zip(matrices, [*follows, False], strict=True) if not moves]
         self._last = (1.0, 0.0)
-
-    def _move(self, place: int) -> Callable[[Matrix, int, int], None]:
-        def change(_array: Matrix, address: int, offset: int) -> None:
-            self._block[place] = address + offset
-
-        return change
 
     def __call__(self, alpha: float, beta: float) -> None:
         """Compute ``C = alpha A B + beta C``."""

@@ -200,7 +200,7 @@ class CpuProgram(PlanProgram):
 
     def _bind(self, stage: Stage, arrays: Mapping[Input, Array], before: Bound | None) -> Bound:
         frames = self.axes.frames
-        longest = self.axes.longest(self._open.axes)
+        longest = self.axes.longest(self._open.axes) if self._open.axes else {}
         key = (stage.first, *(frames[axis] for axis in stage.axes), *longest.values())
         bound = self._bound.get(key)
         if bound is None or bound.before is not before:

@@ -15,7 +15,7 @@ import numpy as np
 from cntk_core.api.engines import Native, native_function
 from cntk_engine_cpu.inputs import Ports, address_of
 from cntk_engine_cpu.rows import Row, Rows
-from cntk_engine_cpu.site import Array, Call
+from cntk_engine_cpu.site import Call
 
 _RUN = """
 def run(table):
@@ -57,14 +57,10 @@ def _rows(call: Call, ports: Ports) -> Sequence[Row] | None:
         kept = []
         for place, argument in zip(function.places, call.arguments, strict=True):
             # The array of an input is the reader's, who may want to have it back.
-            if isinstance(argument, np.ndarray) and not ports.follow(argument, functools.partial(_move, block, place)):
+            if isinstance(argument, np.ndarray) and not ports.follow_in(argument, block, place):
                 kept.append(argument)
         return [Row(function, block, kept)]
     return function.rows(*call.arguments) if isinstance(function, Rows) else None
-
-
-def _move(block: Array, place: int, _array: Array, address: int, offset: int) -> None:
-    block[place] = address + offset
 
 
 def _end(together: list[Row], names: dict[str, Any]) -> list[str]:

@@ -48,10 +48,6 @@ def is_native_user_function_registered(op_id: str) -> bool:
     return False
 
 
-def set_computation_network_trace_level(level: int) -> None:
-    """Do nothing: the core says what it does where it is asked."""
-
-
 def allow_renaming_functions() -> None:
     """Let functions that have a name be given another one."""
     Function._may_rename = True
@@ -86,7 +82,6 @@ __all__ = [
     "reset_random_seed",
     "sentinel_value_for_auto_select_random_seed",
     "sentinel_value_for_infer_param_init_rank",
-    "set_computation_network_trace_level",
     "set_fixed_random_seed",
     "should_force_deterministic_algorithms",
 ]
@@ -96,6 +91,12 @@ _TRAINING = {
     "MinibatchSourceConfig": "cntk.io",
     "ProgressWriter": "cntk.logging",
     "Trainer": "cntk.train",
+    "disable_profiler": "cntk.debugging",
+    "enable_profiler": "cntk.debugging",
+    "set_checked_mode": "cntk.debugging",
+    "set_computation_network_trace_level": "cntk.debugging",
+    "start_profiler": "cntk.debugging",
+    "stop_profiler": "cntk.debugging",
     "to_dictionary": "cntk.io._config",
     "training_double_parameter_schedule": "cntk.learners._schedules",
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from cntk_model_cntk2.values import SizeT
 from numpy.typing import NDArray
 
 from cntk._inherited import inherit
@@ -19,7 +20,6 @@ SentinelValueForAutoSelectRandomSeed = 2**64 - 3
 _WORDS = {"uniform": "uniform1", "truncated_normal": "truncNormal", "glorot_uniform": "glorotUniform",
           "glorot_normal": "glorotNormal", "he_uniform": "heUniform", "he_normal": "heNormal"}  # fmt: skip
 _CERTAIN = {"constant", "bilinear"}
-_SEEDS: list[Iterator[int]] = [count(0)]
 
 
 @attrs.frozen
@@ -72,17 +72,24 @@ class Initial:
         return attrs.evolve(self, seed=next_seed()) if drawn else self
 
 
+class OwnSeed(SizeT):
+    """A seed that neither a function nor the program was given, so that no other program has to draw the same."""
+
+
 def reset_seeds(first: int) -> None:
     """Let the seeds that nobody gives begin at a number."""
-    _SEEDS[0] = count(first)
+    _SEEDS[0] = map(SizeT, count(first))
 
 
 def fix_seed(seed: int) -> None:
     """Let a number be the seed of all to which nobody gives one."""
-    _SEEDS[0] = repeat(seed)
+    _SEEDS[0] = repeat(SizeT(seed))
 
 
-def next_seed() -> int:
+_SEEDS: list[Iterator[SizeT]] = [map(OwnSeed, count(0))]
+
+
+def next_seed() -> SizeT:
     """Return a seed that nobody gave."""
     return next(_SEEDS[0])
 
@@ -100,7 +107,9 @@ def first_value(value: Any) -> tuple[Initial | None, NDArray[Any] | None]:
     try:
         array = plain_array(value)
     except (TypeError, ValueError):
-        raise ValueError(f"a first value is a number, an array or an initializer, not {value!r}") from None
+        array = np.array(None)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"a first value is a number, an array or an initializer, not {value!r}")
     return None, array
 
 

@@ -81,6 +81,8 @@ def _value(value: Any) -> _Message:
 
 def _content(value: Any) -> tuple[int, _Message | bytes]:
     """The number of a value's kind, and its field."""
+    if value is None:
+        return 0, b""
     if isinstance(value, bool):
         return 1, _number(3, value)
     if isinstance(value, SizeT):

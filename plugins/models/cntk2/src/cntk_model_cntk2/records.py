@@ -18,8 +18,8 @@ INPUT, OUTPUT, PARAMETER, CONSTANT, PLACEHOLDER = range(5)
 HALF, FLOAT, DOUBLE = 4, 1, 2
 """Types of numbers."""
 
-COMBINE, BLOCK = 44, 57
-"""Functions that compute nothing themselves."""
+COMBINE, BLOCK, USER = 44, 57, -1
+"""Functions that compute nothing themselves, and those that users write."""
 
 NEWEST = {"Dictionary": 2, "CompositeFunction": 3, "Variable": 1, "PrimitiveFunction": 24}
 """Newest version of each thing in a file, those that CNTK 2.7 writes."""
@@ -131,6 +131,25 @@ class Block:
 
 
 @attrs.frozen(eq=False)
+class Written:
+    """What is kept of a function that its user wrote.
+
+    Attributes:
+        called: the name of its operation: ``my.module.Squared``.
+        module: of its class, or the library that has it.
+        kind: its class; "" of one in C++.
+        state: what its user keeps of it.
+        native: it is one in C++.
+    """
+
+    called: str
+    module: str
+    kind: str
+    state: Any
+    native: bool
+
+
+@attrs.frozen(eq=False)
 class Function:
     """A function: its operation's number, the uids of its inputs, its attributes."""
 
@@ -141,6 +160,7 @@ class Function:
     version: int
     attributes: Entry
     block: Block | None
+    written: Written | None = None
 
 
 @attrs.frozen(eq=False)
@@ -166,8 +186,12 @@ def read_dictionary(path: Path) -> dict[str, Any]:
     return Decoder(content, path).file()
 
 
-def read_composite(path: Path) -> Composite:
+def read_composite(path: Path, *, users: bool = False) -> Composite:
     """Return the records of a model file.
+
+    Args:
+        path: the file.
+        users: functions that users wrote are records, too.
 
     Raises:
         ModelFormatError: it is no model, damaged or newer.
@@ -193,6 +217,8 @@ def read_composite(path: Path) -> Composite:
         function = _function(Entry(values, "a function", path))
         if function.uid in functions:
             function.attributes.fail("has a uid that another one has")
+        if function.written is not None and not users:
+            raise _written_by_users(function, function.written)
         functions[function.uid] = function
     root = top.take("root", str)
     if root not in functions:
@@ -244,8 +270,10 @@ def _variable(entry: Entry) -> Variable:
 def _function(entry: Entry) -> Function:
     entry = _named(entry, "the function")
     kind = entry.take("type", str)
+    if kind == "UserDefinedFunction":
+        return _written(entry)
     if kind != "PrimitiveFunction":
-        raise _written_by_users(entry)
+        raise UnsupportedError(f"'{entry.path}': {entry.place} is a '{kind[:80]}', which is not known")
     version = _check_version(entry, "PrimitiveFunction")
     operation = entry.take("op", int)
     block = None
@@ -269,12 +297,33 @@ def _function(entry: Entry) -> Function:
     )
 
 
-def _written_by_users(entry: Entry) -> UnsupportedError:
-    """What is said of a function that is code of somebody's own: the name of its class or factory."""
-    names = [entry.values.get(key) for key in ("op", "deserialize_method", "module", "name")]
-    told = ", ".join(name[:80] for name in names if isinstance(name, str) and name)
+def _written(entry: Entry) -> Function:
+    """A function that is code of somebody's own."""
+    kept = entry.inner("user_defined_state")
+    native = entry.take("native", bool, False)
+    inner, called = ("user_defined_state", "op") if native else ("state", "op_name")
+    return Function(
+        uid=entry.take("uid", str),
+        operation=USER,
+        name=entry.take("name", str, ""),
+        inputs=tuple(entry.each("inputs", str)),
+        version=_check_version(entry, "PrimitiveFunction"),
+        attributes=Entry({}, entry.place, entry.path),
+        block=None,
+        written=Written(
+            called=kept.take(called, str),
+            module=kept.take("module", str),
+            kind="" if native else kept.take("class", str),
+            state=kept.values.get(inner),
+            native=native,
+        ),
+    )
+
+
+def _written_by_users(function: Function, written: Written) -> UnsupportedError:
+    entry = function.attributes
     return UnsupportedError(
-        f"'{entry.path}': {entry.place} was written by its user ({told or entry.values.get('type')}); "
-        "what it computes is not in the file",
+        f"'{entry.path}': {entry.place} was written by its user ({written.called[:80]}"
+        f"{f', in C++ in {written.module[:80]}' if written.native else ''}); what it computes is not in the file",
         hint="Take it out, or put an operation in its place, before the model is saved.",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import CntkError, DataError, Location
-from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, reader_threads
 from cntk_reader_cntk_text.exact import parse_exact
 from cntk_reader_cntk_text.fast import parse_fast
 from cntk_reader_cntk_text.records import IdArray, IntArray, Parsed, RowProblem, Samples, StreamSpec, join
@@ -265,7 +264,7 @@ class TextSource(ChunkSource):
     def _parse_blocks(self, data: bytes) -> Generator[Parsed]:
         """Parse blocks, several at a time: the compiled loop needs no GIL. Few are there at once."""
         rules = self._rules
-        threads = min(len(data) // _BLOCK + 1, _THREADS, os.cpu_count() or 1)
+        threads = min(len(data) // _BLOCK + 1, _THREADS, reader_threads())
 
         def parse(block: bytes) -> Parsed:
             fast = parse_fast(block, rules.streams, rules.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError
-from cntk_core.api.readers import PendingRows, RowMaker
+from cntk_core.api.readers import PendingRows, RowMaker, reader_threads
 from cntk_reader_image.decode import decode
 from cntk_reader_image.jpeg import SMALL, Scratch
 from cntk_reader_image.limits import BrokenImageError
@@ -29,12 +28,6 @@ _TOO_LARGE = 2
 
 Failure = tuple[int, str]
 """The place of an image in a minibatch, and what is wrong with it."""
-
-
-def processors() -> int:
-    """Return how many processors this program may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 class ErrorBudget:
@@ -148,7 +141,7 @@ class ImageMaker(RowMaker):
         shape: of a sample.
         gray: decode them as gray.
         views: how many views of each image there are.
-        threads: how many make samples; 0: as many as there are processors.
+        threads: how many make samples, as ``numCPUThreads`` says it.
         budget: counts broken images.
         cache_bytes: decoded images that are kept.
     """
@@ -170,7 +163,7 @@ class ImageMaker(RowMaker):
         self._shape = shape
         self._gray = gray
         self._views = views
-        self._threads = threads or processors()
+        self._threads = reader_threads(threads)
         self._budget = budget
         self._cache = PixelCache(cache_bytes, len(images))
         self._keys = images.random_keys()

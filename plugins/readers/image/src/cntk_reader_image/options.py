@@ -202,8 +202,8 @@ class ImageReaderKeys(ReaderKeys):
     file: Path = option(doc="Map file: path TAB class in each line, or key TAB path TAB class.")
     grayscale: bool | None = option(default=None, doc="Read images as gray; by default if channels=1 (ImageReader).")
     num_cpu_threads: int = option(
-        default=0, key="numCPUThreads", doc="Threads that decode; 0: as many as there are processors.",
-        validator=_at_least(0),
+        default=0, key="numCPUThreads",
+        doc="Threads that decode; 0: as many as processors, or OMP_NUM_THREADS; less than 0: all but so many.",
     )  # fmt: skip
     max_errors: int = option(default=0, doc="Broken images that are left out.", validator=_at_least(0))
     max_image_pixels: int = option(
@@ -242,7 +242,7 @@ class ImageOptions(DeserializerKeys):
 
     @property
     def threads(self) -> int:
-        """How many threads decode; 0: as many as there are processors."""
+        """How many threads decode, as ``numCPUThreads`` says it."""
         return self.num_cpu_threads if self.multi_threaded_deserialization else 1
 
 

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location, raise_problems
-from cntk_core.api.readers import LINE_BYTES, Chunk, ChunkInfo, ChunkSource, Column, bounded_lines
+from cntk_core.api.readers import LINE_BYTES, Chunk, ChunkInfo, ChunkSource, Column, line_too_long
 from cntk_reader_uci.table import Columns, Marks, Table, parse_table
 
 _BOM = b"\xef\xbb\xbf"
+_BLOCK = 1 << 20
+"""Bytes that are looked at together."""
 _SHOWN = 10
 """Bad lines that an error lists."""
 
@@ -84,20 +86,47 @@ class TableSource(ChunkSource):
         return [ChunkInfo(piece.samples, piece.samples) for piece in self._pieces]
 
     def _cut(self) -> Iterator[Piece]:
-        first, samples = 1, 0
-        blank = b" \t\r\n\v\f" + self._marks.delimiter
+        first, samples, before = 1, 0, 0
         with open_table(self._path, self._where) as file:
             offset = end = len(_BOM) if file.read(3) == _BOM else 0
             file.seek(offset)
-            for number, line in enumerate(bounded_lines(file, self._max_line_bytes, self._name), start=1):
-                end += len(line)
-                may_be_empty = line[:1] in blank
-                samples += not may_be_empty or bool(self._marks.split(line, 1))
-                if end - offset >= self._size:
+            for ends, filled in self._lines(file):
+                ends += end
+                done = 0
+                while (last := int(np.searchsorted(ends, offset + self._size))) < len(ends):
+                    samples += int(np.count_nonzero(filled[done : last + 1]))
+                    end = int(ends[last])
                     yield Piece(offset, end - offset, first, samples)
-                    offset, first, samples = end, number + 1, 0
+                    offset, first, samples, done = end, before + last + 2, 0, last + 1
+                samples += int(np.count_nonzero(filled[done:]))
+                before, end = before + len(ends), int(ends[-1])
         if end > offset:
             yield Piece(offset, end - offset, first, samples)
+
+    def _lines(self, file: BinaryIO) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+        """Yield of blocks of whole lines where each line ends, from the block's beginning, and which are samples.
+
+        Raises:
+            DataError: a line is too long.
+        """
+        blank = np.zeros(256, np.bool_)
+        blank[list(b" \t\r\n\v\f" + self._marks.delimiter)] = True
+        number, limit = 0, self._max_line_bytes
+        while block := file.read(_BLOCK) + file.readline(limit + len(b"\r\n")):
+            text = np.frombuffer(block, np.uint8)
+            ends = np.flatnonzero(text == ord("\n")) + 1
+            if not len(ends) or ends[-1] < len(text):
+                ends = np.append(ends, len(text))
+            starts = np.concatenate([[0], ends[:-1]])
+            for place in np.flatnonzero(ends - starts > limit).tolist():
+                line = block[starts[place] : ends[place]]
+                if len(line.removesuffix(b"\n").removesuffix(b"\r")) > limit:
+                    raise line_too_long(self._name, number + place + 1, limit)
+            filled = ~blank[text[starts]]
+            if not filled.all():  # some are empty, or do not begin with their first column
+                filled = np.logical_or.reduceat(~blank[text], starts)
+            number += len(ends)
+            yield ends, filled
 
     def load(self, chunk: int) -> Chunk:
         """Parse a chunk. Raises DataError or Problems with its bad lines."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -15,8 +16,17 @@ from cntk_core.api.recipes import Log, run_recipe
 from cntk_tool_demo.listener import Recorder
 
 RECIPE = "digits.cntk"
-_NEEDED = ("sklearn", "matplotlib")
-_INSTALL = 'pip install "cntk-core[demo]"'
+_INSTALL = "pip install cntk-tool-demo"
+NEXT = (
+    (f"cntk configFile={RECIPE}", "the same again, with CNTK's log"),
+    (f"cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=12]]'", "replace one value"),
+    (f"cntk train {RECIPE}", "only the training"),
+    (f"cntk explain {RECIPE}", "how the network is computed"),
+    ("python ask.py", "the trained network in Python, to read and to change"),
+    ("cntk plugins", "what is installed"),
+    ("cntk plugins new reader my_format", "write a reader for your own data"),
+)
+"""Commands for the folder of the demo, and what they do. Its README has them, too."""
 
 
 def run_demo(folder: str) -> int:
@@ -55,9 +65,8 @@ def _shown(folder: Path) -> str:
 def _check_installed() -> None:
     from importlib.util import find_spec
 
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise MissingPluginError(f"the demo needs {' and '.join(missing)}", hint=_INSTALL)
+    if find_spec("matplotlib") is None:
+        raise MissingPluginError("the demo needs matplotlib", hint=_INSTALL)
 
 
 def _prepare(folder: Path) -> None:
@@ -66,14 +75,14 @@ def _prepare(folder: Path) -> None:
     try:
         (folder / "run").mkdir(parents=True, exist_ok=True)
         train, test = write_digits(folder)
-        for name in (RECIPE, "README.md"):
+        for name in (RECIPE, "ask.py", "README.md"):
             _write_once(folder / name, files(__package__).joinpath(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise TrainingError(
             f"the folder '{folder}' cannot be written: {error.strerror}",
             hint="Give another one: cntk demo --folder DIR",
         ) from None
-    _say(f"  {train} digits to learn from, {test} held out, each 8 x 8 pixels (from scikit-learn)")
+    _say(f"  {train} digits to learn from, {test} held out, each 8 x 8 pixels")
     _say(f"  recipe: {folder / RECIPE}\n")
 
 
@@ -129,14 +138,18 @@ def _summary(folder: Path, right: int, total: int, seconds: float) -> None:
         ("README.md", "what is where, and what to try"),
     ):
         _say(f"  {folder / name!s:32} {what}")
-    _say(
-        f"""
-What to try next:
-  cd {folder}
-  cntk configFile={RECIPE}                                the same again, with CNTK's log
-  cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=12]]'   replace one value
-  cntk train {RECIPE}                                     only the training
-  cntk explain {RECIPE}                                   how the network is computed
-  cntk plugins                                               what is installed
-  cntk plugins new reader my_format                          write a reader for your own data"""
-    )
+    _say("\nWhat to try next:")
+    for command, what in ((_activation(), ""), (f"cd {folder}", ""), *NEXT):
+        if command:
+            _say(f"  {command:57} {what}".rstrip())
+
+
+def _activation() -> str:
+    """The command after which a terminal finds ``cntk`` and this Python; empty where it finds them already."""
+    own = Path(sys.executable).parent
+    found = shutil.which("cntk")
+    script = own / "activate"
+    if (found is not None and Path(found).parent == own) or not script.is_file():
+        return ""
+    shown = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
+    return str(shown) if os.name == "nt" else f". {shown}"

@@ -42,10 +42,7 @@ def inputs_of(content: Any, nodes: Sequence[Input]) -> tuple[Inputs, int]:
     if len(set(counts.values())) > 1:
         said = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise DataError(f"the inputs have different numbers of samples: {said}")
-    count = next(iter(counts.values()), 1)
-    if not count:
-        raise DataError("there are no samples", hint=_wanted(nodes))
-    return found, count
+    return found, next(iter(counts.values()), 1)
 
 
 def _values(node: Input, value: Any) -> Any:
@@ -56,8 +53,6 @@ def _values(node: Input, value: Any) -> Any:
         if node.framed
         else f"the value of '{node.name}' is not {shape}"
     )
-    if not depth and node.framed:
-        raise wrong
     try:
         if not node.framed and depth == rank:
             return _array(value, node)

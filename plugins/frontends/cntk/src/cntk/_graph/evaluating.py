@@ -11,7 +11,7 @@ import numpy as np
 from cntk._graph.errors import GraphError, told
 from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
 from cntk._graph.pieces import are_pieces
-from cntk._graph.run import Graph
+from cntk._graph.run import Graph, onlooker
 from cntk._graph.run import forward as run_forward
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
 from cntk_core.api import NetworkError
@@ -105,7 +105,23 @@ def evaluate(wanted: Sequence[Variable], given: Given, *, as_numpy: bool) -> dic
     stream = _stream_of(graph, starts) if starts else None
     with told():
         found = run_forward(graph, (), data, training=False).values if stream is None else stream.feed(data)
-    return _told_as(_values(graph, found, wanted), as_numpy)
+    return _told_as(_seen(given, _values(graph, found, wanted)), as_numpy)
+
+
+def _seen(given: Given, found: dict[Variable, Any]) -> dict[Variable, Any]:
+    """Return values, when whoever looks on has seen them."""
+    look = onlooker()
+    if look is not None:
+        look.values(given, found)
+    return found
+
+
+def _seen_back(root: Variable, found: dict[Variable, Any]) -> dict[Variable, Any]:
+    """Return gradients, when whoever looks on has seen them."""
+    look = onlooker()
+    if look is not None:
+        look.gradients(root, found)
+    return found
 
 
 def _stream_of(graph: Graph, starts: set[bool]) -> Any:
@@ -143,11 +159,11 @@ def forward(
     data = _data(graph, given)
     if not kept:
         tape = run_forward(graph, (), data, training=False)
-        return None, _told_as(_values(graph, tape.values, wanted), as_numpy)
+        return None, _told_as(_seen(given, _values(graph, tape.values, wanted)), as_numpy)
     by = flowing(graph)
     tape = run_forward(graph, by, data, training=True, keep=True)
     state = State(graph, data, tuple(kept), {by: tape})
-    return state, _told_as(_values(graph, tape.values, wanted), as_numpy)
+    return state, _told_as(_seen(given, _values(graph, tape.values, wanted)), as_numpy)
 
 
 def flowing(graph: Graph) -> tuple[Variable, ...]:
@@ -192,7 +208,7 @@ def backward(
     with told():
         found = state.tapes[by].backward(given)
     values = {each: from_core(each, found[graph.nodes[each].name], scalar=not each._shape) for each in variables}
-    return _told_as(values, as_numpy)
+    return _told_as(_seen_back(state.roots[0], values), as_numpy)
 
 
 def gradients(f: Function, at: Any, wrt: Any, outputs: Any, grad_root: Any, *, as_numpy: bool) -> Any:
@@ -212,11 +228,11 @@ def gradients(f: Function, at: Any, wrt: Any, outputs: Any, grad_root: Any, *, a
             raise GraphError(f"{each} does not need gradients, so none flow to it; say needs_gradient=True")
     graph = Graph.of(tuple(dict.fromkeys([root, *wanted])))
     tape = run_forward(graph, tuple(by), _data(graph, given), training=True)
-    values = _values(graph, tape.values, dict.fromkeys(wanted))
+    values = _seen(given, _values(graph, tape.values, dict.fromkeys([*wanted, root] if onlooker() else wanted)))
     with told():
         found = tape.backward(None if not wanted else {graph.nodes[root].name: 1.0})
     grads = {each: from_core(each, found[graph.nodes[each].name], scalar=not each._shape) for each in by}
-    told_grads = _told_as(grads, as_numpy)
+    told_grads = _told_as(_seen_back(root, grads), as_numpy)
     result = told_grads[by[0]] if len(by) == 1 else told_grads
     if outputs is None:
         return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,15 @@ from cntk._graph.draws import OFFSET
 from cntk._graph.errors import GraphError, told
 from cntk._graph.infer import infer_all
 from cntk._graph.leaves import current_value, set_value
-from cntk._graph.primitive import COMBINE, RANDOM, USER, Inside, Primitive, next_uid, postorder
+from cntk._graph.plain import python_value
+from cntk._graph.primitive import COMBINE, DROPOUT, RANDOM, Inside, Primitive, next_uid, postorder
 from cntk._graph.records import axis_record, function_record, output_uid, shape_record
+from cntk._graph.written import custom_record, user_primitive, user_record
 from cntk.axis import Axis
 from cntk_core.api.builders import write_file
 
 if TYPE_CHECKING:
+    from cntk.ops._user import UserFunction
     from cntk.ops.functions import Function
     from cntk.variables import Variable
 
@@ -36,7 +40,7 @@ def save(function: Function, filename: Any, format: Any) -> None:
     """Write a function; arguments as of :meth:`Function.save`.
 
     Raises:
-        GraphError: it has functions of a user, or stands for something that is not known.
+        GraphError: it stands for something that is not known, or holds what a file cannot.
     """
     path = Path(str(filename))
     if getattr(format, "name", "") == "ONNX":
@@ -55,12 +59,9 @@ def dictionary_of(function: Function) -> dict[str, Any]:
     """Return what a file has of a function.
 
     Raises:
-        GraphError: it has functions that a user wrote.
+        GraphError: what users keep with functions is of kinds that a file cannot hold.
     """
     primitives = postorder([function._primitive])
-    written = next((one for one in primitives if one.number == USER), None)
-    if written is not None:
-        raise GraphError(f"{written.called} was written by a user, and a model file has no place for what it computes")
     variables: dict[Variable, None] = {}
     done: set[Primitive] = set()
     for one in primitives:
@@ -100,6 +101,8 @@ def _variable(each: Variable) -> dict[str, Any]:
 
 
 def _function(one: Primitive) -> dict[str, Any]:
+    if one.user is not None:
+        return user_record(one)
     record = function_record(one)
     found: dict[str, Any] = {
         "version": SizeT(record.version),
@@ -107,7 +110,10 @@ def _function(one: Primitive) -> dict[str, Any]:
         "uid": one.uid,
         "op": SizeT(one.number),
         "inputs": list(record.inputs),
-        "attributes": dict(record.attributes.values) if one.inside is None else {},
+        "attributes": {
+            **(record.attributes.values if one.inside is None else {}),
+            **custom_record(one.custom),
+        },
     }
     if one.name:
         found["name"] = one.name
@@ -173,18 +179,25 @@ def _is_legacy(path: Path) -> bool:
         return file.read(len(_LEGACY)) == _LEGACY
 
 
-def _read(path: Path) -> Function:
+def _read(path: Path, own: Sequence[UserFunction] = ()) -> Function:
     from cntk.ops.functions import Function
 
     with told():
-        composite = _read_legacy(path) if _is_legacy(path) else read_composite(path)
-        root = _Loader(composite).load()
+        composite = _read_legacy(path) if _is_legacy(path) else read_composite(path, users=True)
+        root = _Loader(composite, own).load()
     return Function._of(root)
 
 
 class _Loader:
-    def __init__(self, composite: Composite) -> None:
-        self.composite = composite
+    """Makes functions of records.
+
+    Args:
+        composite: the records.
+        own: functions of users that are cloned where their class makes none of a file.
+    """
+
+    def __init__(self, composite: Composite, own: Sequence[UserFunction]) -> None:
+        self.composite, self.own = composite, own
         self.variables: dict[str, Variable] = {}
         self.made: dict[str, Primitive] = {}
         self.open: list[tuple[Primitive, int, str]] = []
@@ -244,7 +257,12 @@ class _Loader:
     def _function(self, record: Record) -> None:
         from cntk.variables import OUTPUT, PLACEHOLDER, Variable
 
-        one = Primitive(record.operation, [], dict(record.attributes.values), record.name)
+        if record.written is not None:
+            self.made[record.uid] = user_primitive(record, list(map(self._there, record.inputs)), self.own)
+            return
+        attributes = dict(record.attributes.values)
+        custom = python_value(attributes.pop("customAttributes", {}))
+        one = Primitive(record.operation, [], attributes, record.name, custom=custom)
         self.made[record.uid] = one
         for index, uid in enumerate(record.inputs):
             found = self._variable(uid)
@@ -282,13 +300,14 @@ def restore(function: Function, filename: Any) -> None:
     Raises:
         GraphError: the file is that of another function.
     """
-    other = load(filename, None)
+    users = [one.user for one in postorder([function._primitive]) if one.user is not None]
+    other = _read(Path(str(filename)), users)
     mine, theirs = ([each for each in f.inputs if each.is_parameter or each.is_constant] for f in (function, other))
     if [each.shape for each in mine] != [each.shape for each in theirs]:
         raise GraphError(f"'{filename}' has other parameters than the function")
     for each, found in zip(mine, theirs, strict=True):
         set_value(each, found.value)  # type: ignore[attr-defined, arg-type]
-    drawing = ([one for one in postorder([f._primitive]) if one.number == RANDOM] for f in (function, other))
+    drawing = ([one for one in postorder([f._primitive]) if one.number in (RANDOM, DROPOUT)] for f in (function, other))
     for one, kept in zip(*drawing, strict=False):
         one.attributes.update({key: kept.attributes[key] for key in ("rngSeed", OFFSET) if key in kept.attributes})
 

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST, _CONVOLUTION, _SPLICE = (NUMBERS[name] for name in ("Cast", "Convolution", "Splice"))
+_CAST, _CONVOLUTION, _SPLICE, _SLICE = (NUMBERS[name] for name in ("Cast", "Convolution", "Splice", "Slice"))
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
                                            "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
+_ALIKE = {NUMBERS[name] for name in ("Sigmoid", "StableSigmoid", "Tanh", "ReLU", "NoOp", "Pass")}
 
 
 def make_outputs(primitive: Primitive) -> None:
@@ -67,10 +68,11 @@ def infer_all(roots: Iterable[Primitive]) -> None:
         while unknown:
             left = [one for one in unknown if not _infer(one, outer)]
             if len(left) == len(unknown):
-                break
+                _infer_loops(unknown)
+                left = [one for one in unknown if _open(one)]
+                if len(left) == len(unknown) or not any(one.user is not None for one in left):
+                    break
             unknown = left
-        if unknown:
-            _infer_loops(unknown)
 
 
 def postorder_unknown(roots: Iterable[Primitive]) -> list[Primitive]:
@@ -185,18 +187,46 @@ def check_types(one: Primitive) -> None:
 
 
 def _guess(one: Primitive) -> None:
-    """Of some functions the shape is known from one side: of what meets element by element, and of products."""
+    """Of some functions the shape is known from one side: of what meets element by element, and of products.
+
+    A product's parameter is inferred of such a guess, as in the original, even if the loop turns out to have more axes.
+    """
     if len(one.outputs) != 1:
         return
     if one.number in _ELEMENTWISE:
         known = [each._shape for each in one.inputs if each._shape]
         if known:
             one.outputs[0]._shape = max(known, key=len)
+    elif one.number in _ALIKE:
+        one.outputs[0]._shape = one.inputs[0]._shape
+    elif one.number == _SLICE and one.inputs[0]._shape is not None:
+        _guess_slice(one)
     elif one.number == TIMES and len(one.inputs) == 2:
-        outputs = int(one.attributes["outputRank"])
-        right = one.inputs[0]._shape
-        if one.inputs[1]._shape is None and right is not None and len(right) == outputs + 1:
-            one.outputs[0]._shape = right[1:]
+        _guess_product(one)
+
+
+def _guess_slice(one: Primitive) -> None:
+    shape = list(one.inputs[0]._shape or ())
+    axis, begin, end = (one.attributes.get(key) for key in ("axis", "beginIndex", "endIndex"))
+    if axis is None or not axis.is_static or one.attributes.get("sliceStrides", 1) != 1:
+        return
+    place = len(shape) - 1 - axis.index if axis.index >= 0 else -axis.index - 1
+    if not 0 <= place < len(shape) or shape[place] < 1:
+        return
+    shape[place] = len(range(shape[place])[begin : end or None])
+    one.outputs[0]._shape = tuple(shape)
+
+
+def _guess_product(one: Primitive) -> None:
+    right, left = one.inputs
+    outputs = int(one.attributes["outputRank"])
+    if right._shape is None or len(right._shape) != outputs + 1:
+        return
+    if left._shape is None:
+        one.outputs[0]._shape = right._shape[1:]
+    elif right.is_parameter and right._shape[0] == -1 and len(left._shape) == 1 and left._shape[0] > 0:
+        right._shape = (left._shape[0], *right._shape[1:])
+        one.outputs[0]._shape = right._shape[1:]
 
 
 def _maker(primitives: Sequence[Primitive], leaves: Iterable[Variable]) -> Maker:
@@ -288,7 +318,11 @@ def axes_of(maker: Maker, node: Node) -> tuple[Axis, ...]:
 
 
 def _infer_loops(unknown: Sequence[Primitive]) -> None:
-    """Find out all at once what depends on itself; what depends on an open placeholder stays unknown."""
+    """Find out all at once what depends on itself.
+
+    What depends on an open placeholder stays unknown; so does what depends on a user's function, which is asked when
+    its inputs are known.
+    """
     inner = {each for one in unknown if one.inside is not None for each in one.inside.arguments}
     outer = {each: found for one in unknown if one.inside is not None for each, found in one.inside.arguments.items()}
 
@@ -308,7 +342,7 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
             if one.inside is not None:
                 read = [final(each) for each in one.inside.roots]
             stuck = any(each in blocked or (each._owner is None and not _settled(each)) for each in read)
-            stuck = stuck or any(each in blocked for each in one.inputs)
+            stuck = stuck or one.user is not None or any(each in blocked for each in one.inputs)
             if stuck and any(each not in blocked for each in one.outputs):
                 blocked.update(one.outputs)
                 blocked.update(one.inside.arguments if one.inside is not None else ())  # what is inside waits with it
@@ -340,6 +374,9 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
             if one.inside is not None:
                 _infer_block(one)
         break
+    for one in ready:
+        if one.delays:  # when it was looked at, what it delays may have been a guess
+            one.outputs[0]._shape = one.inputs[0]._shape
 
 
 __all__ = ["check_types", "infer_all", "make_outputs"]

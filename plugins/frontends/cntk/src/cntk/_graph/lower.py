@@ -11,11 +11,12 @@ from cntk_model_cntk2.load import NetworkMaker
 from cntk_model_cntk2.records import CONSTANT, INPUT, PARAMETER, Composite, Function
 from cntk_model_cntk2.records import Variable as Record
 
-from cntk._graph.draws import draw_as_there
+from cntk._graph.draws import draw_as_there, drop_as_there
 from cntk._graph.leaves import node_of
-from cntk._graph.primitive import RANDOM, RESHAPE, USER, Primitive, postorder
+from cntk._graph.primitive import DROPOUT, RANDOM, RESHAPE, USER, Primitive, postorder
 from cntk._graph.records import composite_record, output_uid, variable_record
 from cntk._graph.reshapes import reshape_open
+from cntk.initializer import OwnSeed
 from cntk_core.api import Input, Node, Parameter, core_ops
 from cntk_core.api.builders import Free
 
@@ -50,6 +51,10 @@ class Maker(NetworkMaker):
             self._make(function)
         for node, function in self.later:
             node.inputs[0] = self.variable(function.inputs[0])
+        for uid, primitive in self.users.items():
+            seed = primitive.attributes.get("rngSeed") if primitive.number == DROPOUT else None
+            if seed is not None and not isinstance(seed, OwnSeed) and not _goes_round(self.made[uid][0]):
+                drop_as_there(primitive, self.made[uid][0])
         self._free_loops()
 
     def _leaf(self, variable: Record) -> Node:
@@ -87,6 +92,20 @@ class Maker(NetworkMaker):
         return tuple(-3 if isinstance(dim, Free) or dim < 0 else int(dim) for dim in node.known_shape)
 
 
+def _goes_round(node: Node) -> bool:
+    """Return whether a node depends on itself."""
+    seen: set[Node] = set()
+    waiting = list(node.inputs)
+    while waiting:
+        one = waiting.pop()
+        if one is node:
+            return True
+        if one not in seen:
+            seen.add(one)
+            waiting += one.inputs
+    return False
+
+
 def precision_of(variables: Sequence[Variable]) -> Any:
     """Return float64 if one of the variables has such numbers, else float32."""
     return np.float64 if any(each._dtype == np.float64 for each in variables) else np.float32
@@ -118,7 +137,7 @@ def lower(roots: Sequence[Variable], *, bare: bool = False) -> tuple[Maker, dict
     kept = {each.uid: node_of(each) for each in numbers}  # type: ignore[arg-type]
     dtype = precision_of([*wanted, *(output for one in primitives for output in one.outputs)])
     composite = composite_record(primitives, {each: variable_record(each) for each in leaves}, roots)
-    users = {one.uid: one for one in primitives if one.number in (USER, RANDOM)}
+    users = {one.uid: one for one in primitives if one.number in (USER, RANDOM, DROPOUT)}
     maker = Maker(composite, dtype, users, kept)
     maker.make()
     nodes: dict[Variable, Node] = {}

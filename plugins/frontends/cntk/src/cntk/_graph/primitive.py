@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COMBINE, BLOCK, USER = 44, 57, -1
 """Functions that compute nothing themselves, and those that users write."""
 
-TIMES, TRANSPOSE_TIMES, PAST, FUTURE, GATHER, RANDOM, RESHAPE = 31, 32, 37, 38, 74, 76, 16
+TIMES, TRANSPOSE_TIMES, PAST, FUTURE, GATHER, RANDOM, RESHAPE, DROPOUT = 31, 32, 37, 38, 74, 76, 16, 15
 
 NAMES = {number: operation.name for number, operation in OPERATIONS.items()} | {COMBINE: "Combine", BLOCK: "Block"}
 """What the original calls its operations, by their numbers."""

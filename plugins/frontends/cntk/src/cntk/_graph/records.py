@@ -130,23 +130,6 @@ def _combined(uid: str, variables: Iterable[Variable]) -> records.Function:
     return records.Function(uid, COMBINE, "", inputs, NEWEST, records.Entry({}, uid, _NOWHERE), None)
 
 
-def python_value(value: Any) -> Any:
-    """Return an attribute of a file as Python has it."""
-    if isinstance(value, values.NDShape):
-        return value.dims
-    if isinstance(value, values.Axis):
-        if value.is_static:
-            return "ordered", "static", value.index
-        return ("ordered" if value.ordered else "unordered"), "dynamic", value.name
-    if isinstance(value, list | tuple):
-        return [python_value(each) for each in value]
-    if isinstance(value, values.SizeT):
-        return int(value)
-    if isinstance(value, values.Float):
-        return float(value)
-    return value
-
-
 __all__ = [
     "NEWEST",
     "USER",
@@ -154,7 +137,6 @@ __all__ = [
     "composite_record",
     "function_record",
     "output_uid",
-    "python_value",
     "shape_record",
     "variable_record",
 ]

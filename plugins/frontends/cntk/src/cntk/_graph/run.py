@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -18,6 +19,52 @@ if TYPE_CHECKING:
     from cntk.variables import Variable
 
 _ENGINE: dict[str, Any] = {}
+_DEBUG: dict[str, Any] = {"look": None, "generation": 0}
+
+
+class Onlooker(Protocol):
+    """Is shown what is computed."""
+
+    def values(self, given: Mapping[Variable, Any], found: Mapping[Variable, Any]) -> None:
+        """See values of variables, and of what they were computed."""
+
+    def gradients(self, root: Variable, found: Mapping[Variable, Any]) -> None:
+        """See gradients of a variable by others."""
+
+    def ahead(self, root: Variable, given: Mapping[Variable, Any], by: Sequence[Variable]) -> None:
+        """Look ahead before something is learned, at the loss and at gradients of it."""
+
+
+def look_on(onlooker: Onlooker | None) -> None:
+    """Have somebody look on, or nobody."""
+    _DEBUG["look"] = onlooker
+
+
+def onlooker() -> Onlooker | None:
+    """Return whoever looks on."""
+    found: Onlooker | None = _DEBUG["look"]
+    return found
+
+
+@contextmanager
+def looked_away() -> Iterator[None]:
+    """Let nobody look on meanwhile."""
+    before, _DEBUG["look"] = _DEBUG["look"], None
+    try:
+        yield
+    finally:
+        _DEBUG["look"] = before
+
+
+def generation() -> int:
+    """Return a number that changes when all that was compiled is to be compiled again."""
+    found: int = _DEBUG["generation"]
+    return found
+
+
+def compile_again() -> None:
+    """Have everything be compiled again when it computes next: somebody begins to measure, or has ended."""
+    _DEBUG["generation"] += 1
 
 
 def use_engine(name: str) -> None:
@@ -54,6 +101,7 @@ class Graph:
         scalars: nodes whose values are single numbers, in an array of one element.
         single: names of axes with one step in each sequence, where the original has no sequences.
         programs: what was compiled, by what gradients are wanted of.
+        generation: of all that is compiled.
     """
 
     network: Network
@@ -64,6 +112,7 @@ class Graph:
     scalars: set[Node]
     single: set[str]
     programs: dict[Any, Any] = attrs.field(factory=dict)
+    generation: int = attrs.field(factory=generation)
 
     @classmethod
     def of(cls, roots: Sequence[Variable]) -> Graph:
@@ -96,9 +145,13 @@ class Graph:
         return cls(maker.network, nodes, stamps, kept, model, maker.scalars, set(maker.single_axes))
 
     def _is_current(self) -> bool:
-        return all(one.stamp == stamp for one, stamp in self.primitives) and all(
-            each.collect is collect and (value is None or each._value is value)
-            for each, collect, value in self.parameters
+        return (
+            self.generation == generation()
+            and all(one.stamp == stamp for one, stamp in self.primitives)
+            and all(
+                each.collect is collect and (value is None or each._value is value)
+                for each, collect, value in self.parameters
+            )
         )
 
     def tape(self, by: Iterable[Variable] = ()) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from cntk._graph.feeding import has_sequences, sequences_of
 from cntk._graph.primitive import Primitive
+from cntk.device import cpu
 from cntk_core.api import Node
 from cntk_core.api.builders import UserFunction as Bridge
 from cntk_core.api.builders import op_of
@@ -148,10 +149,10 @@ def _call_forward(user: UserFunction, given: tuple[Any, ...], declared: list[Var
         )
     argument = given if len(given) > 1 else given[0]
     if len(declared) == 1:
-        state, value = user.forward(argument)
+        state, value = user.forward(argument, cpu(), ())
         return state, {declared[0]: value}
     outputs: dict[Variable, Any] = dict.fromkeys(declared)
-    state = user.forward(argument, outputs)
+    state = user.forward(argument, outputs, cpu(), ())
     if any(each is None for each in outputs.values()):
         raise ValueError("not all outputs have been provided")
     return state, outputs

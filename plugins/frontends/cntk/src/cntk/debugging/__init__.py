@@ -6,9 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from cntk._inherited import inherit
+from cntk.debugging.debug import (
+    DEBUG_USAGE,
+    debug_model,
+    save_as_legacy_model,
+    set_checked_mode,
+    set_computation_network_trace_level,
+    set_node_timing,
+)
 from cntk.debugging.profiler import disable_profiler, enable_profiler, start_profiler, stop_profiler
 
 __all__ = [
+    "DEBUG_USAGE",
+    "debug_model",
     "disable_profiler",
     "dump_function",
     "dump_signature",
@@ -22,26 +32,9 @@ __all__ = [
     "stop_profiler",
 ]
 
-_SETTINGS: dict[str, Any] = {"checked": False, "trace": 0, "timing": False}
-
 _LETTERS = 26
 _FIRST_AXIS = 12
 """Axes are named from the letter m on."""
-
-
-def set_checked_mode(enable: bool) -> None:
-    """Say whether the original's checks inside functions are wanted; shapes and data are checked here in any case."""
-    _SETTINGS["checked"] = bool(enable)
-
-
-def set_computation_network_trace_level(level: int) -> None:
-    """Say how much a network tells while it computes; accepted."""
-    _SETTINGS["trace"] = int(level)
-
-
-def set_node_timing(enable: bool) -> None:
-    """Say whether times of nodes are wanted; ``cntk explain --time`` shows them."""
-    _SETTINGS["timing"] = bool(enable)
 
 
 def force_deterministic(seed: int) -> None:
@@ -49,17 +42,6 @@ def force_deterministic(seed: int) -> None:
     from cntk.cntk_py import set_fixed_random_seed
 
     set_fixed_random_seed(seed)
-
-
-def save_as_legacy_model(root_op: Any, filename: str) -> None:
-    """Write a Function in the model format of CNTK 1, which :meth:`Function.load` reads as well.
-
-    Raises:
-        ValueError: it cannot be written in that format.
-    """
-    from cntk._graph.files import save_legacy
-
-    save_legacy(root_op, filename)
 
 
 def dump_signature(root: Any, tag: str | None = None) -> None:

@@ -65,4 +65,4 @@ class Evaluator:
 
     def print_node_timing(self) -> None:
         """Say where times of nodes are found."""
-        print("Times of nodes: `cntk explain --time` shows them for a recipe or a saved model.")
+        print("Times of nodes: cntk.debugging.start_profiler() and stop_profiler() write them into files.")

@@ -77,7 +77,7 @@ class Learner:
         self._minibatch_size = minibatch_size
         self.rule = rule
         self._samples = self._minibatches = self._sweeps = 0
-        self.noise_seed = next_seed()
+        self.noise_seed: int = next_seed()
         self._home: _Own | _Housed = _Own()
         self._size = 0
         self.sweep_end = False

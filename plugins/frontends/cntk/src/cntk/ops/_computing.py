@@ -224,5 +224,5 @@ class Computed:
         return measure(self, minibatch_source, minibatch_size, streams, model_inputs_to_streams, callbacks)
 
     def print_node_timing(self) -> None:
-        """Say where times are told: ``cntk explain --time``."""
-        print("times of nodes are told by `cntk explain --time` of a recipe, and by cntk.debugging's profiler")
+        """Say where times are told: by the profiler of :mod:`cntk.debugging`."""
+        print("Times of nodes: cntk.debugging.start_profiler() and stop_profiler() write them into files.")

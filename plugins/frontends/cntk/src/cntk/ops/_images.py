@@ -271,7 +271,8 @@ def mean_variance_normalization(
         raise ValueError("epsilon must be greater than 0")
 
     def inside(a: Variable) -> Function:
-        axes = list(range(0 if use_stats_across_channels else 1, len(a.shape)))
+        # A vector has no channels.
+        axes = list(range(0 if use_stats_across_channels or len(a.shape) == 1 else 1, len(a.shape)))
         centred = elements.minus(a, reductions.reduce_mean(a, axes))
         if not do_variance_scaling:
             return centred

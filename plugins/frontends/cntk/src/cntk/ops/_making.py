@@ -93,7 +93,7 @@ def size(number: int) -> Any:
 
 def chosen_seed(seed: int) -> Any:
     """Return a seed as attributes have it; where none is given, the next one of the program."""
-    return SizeT(next_seed() if seed == SentinelValueForAutoSelectRandomSeed else seed)
+    return next_seed() if seed == SentinelValueForAutoSelectRandomSeed else SizeT(seed)
 
 
 def zero(dtype: Any = np.float32) -> Variable:

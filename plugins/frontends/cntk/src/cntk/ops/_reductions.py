@@ -19,19 +19,24 @@ _WHOLE = (Axis.all_static_axes(), Axis.all_axes())
 
 
 def _reduced(x: Any, how: str, axes: Any, keepdims: bool, name: str) -> Function:
-    """Reduce: over everything at once, or over static axes first, then over sequences, then over the batch."""
+    """Reduce: over everything at once, or over static axes first, then over sequences, then over the batch.
+
+    Raises:
+        ValueError: there are no axes.
+    """
     value = one(x)
     found = sanitize_multi_axis_reduction_list(axes)
+    if not found:
+        raise ValueError("a reduction needs an axis at least; None is all axes of a sample")
     if len(found) == 1 and found[0] in _WHOLE:
         return block("ReduceElements", name, [value], lambda a: _over(a, how, found, False))
     static = [each for each in found if each.is_static_axis]
     dynamic = [each for each in found if not each.is_static_axis]
-    kept = (keepdims and len(dynamic) == 0) or keepdims
 
     def inside(a: Variable) -> Function:
         result: Any = a
         if static:
-            result = _over(result, how, static, kept)
+            result = _over(result, how, static, keepdims)
         for each in sorted(dynamic, key=lambda one: not one.is_ordered):
             result = _over(result, how, [each], False)
         return result  # type: ignore[no-any-return]

@@ -34,8 +34,12 @@ class UserFunction(Function):
         self._primitive.function = self
         self._uid = self._primitive.uid
         self._declared: list[Variable] = []
-        if all(each._shape is not None for each in variables):
+        self._early = False
+        if self._is_known():
             self._declare()
+
+    def _is_known(self) -> bool:
+        return all(each._shape is not None for each in self._primitive.inputs)
 
     def _declare(self) -> None:
         from cntk._graph.infer import make_outputs
@@ -43,6 +47,7 @@ class UserFunction(Function):
         if self._primitive.outputs:
             return
         self._declared = self._said()
+        self._early = not self._is_known()
         make_outputs(self._primitive)
 
     def _said(self) -> list[Variable]:
@@ -58,13 +63,11 @@ class UserFunction(Function):
 
     def _place_outputs(self, primitive: Primitive) -> None:
         """Take over what is declared of the outputs, which is said again when the inputs were not known before."""
-        if any(each._shape is None or each._dtype is None for each in self._declared):
-            self._declared = self._said()
+        if self._early or any(each._shape is None or each._dtype is None for each in self._declared):
+            self._declared, self._early = self._said(), False
         for made_, said in zip(primitive.outputs, self._declared, strict=True):
             made_._shape, made_._axes, made_._dtype = said._shape, said._axes, said._dtype
-            made_._gradient = said._gradient
-            if said.name:
-                made_._name = said.name
+            made_._gradient, made_._name = said._gradient, said.name
 
     def _copy_for(self, primitive: Primitive) -> UserFunction:
         """Return the function of a copy, which the user's own ``clone`` makes."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cntk._graph.edit import Copier, clone, make, replace_placeholders
 from cntk._graph.errors import GraphError
+from cntk._graph.plain import python_value
 from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
-from cntk._graph.records import python_value
 from cntk._inherited import inherit
 from cntk.internal import variable_of
 from cntk.ops._computing import Computed, ModelFormat
@@ -234,7 +234,7 @@ class Function(Computed, TensorOpsMixin):
         raise AttributeError(f"'Function' object with {len(outputs)} outputs has no attribute '{name}'")
 
     def __str__(self) -> str:
-        called = self._primitive.called
+        called = self._primitive.called if self._primitive.user is None else "UserFunction"
         if self._composite and [each.uid for each in self.inputs] != [
             each.uid for each in self._primitive.operands[: len(self.inputs)]
         ]:
@@ -353,6 +353,23 @@ class Function(Computed, TensorOpsMixin):
             if said is not None:
                 found[each] = input_of_type(said, each.name)
         self.replace_placeholders(found)
+
+    @staticmethod
+    def register_udf_deserialize_callback(op_name: str, callback: Callable[..., Any]) -> None:
+        """Say what makes a user's function of a model file, in the place of ``deserialize`` of its class.
+
+        Args:
+            op_name: the name of its operation: module and class, or that of one in C++.
+            callback: is given the inputs, the name and the state that ``serialize`` gave, and returns a Function.
+
+        Raises:
+            ValueError: there is one for this operation.
+        """
+        from cntk._graph.written import CALLBACKS
+
+        if op_name in CALLBACKS:
+            raise ValueError(f"there is a callback for the user function '{op_name}' already")
+        CALLBACKS[op_name] = callback
 
     def declare_args(self, *arg_types: Any) -> None:
         """Say what the placeholders are; see :meth:`update_signature`.

@@ -13,11 +13,11 @@ from cntk_model_cntk2.records import read_dictionary
 from cntk_model_cntk2.values import Array, SizeT
 
 from cntk._graph.errors import told
+from cntk._graph.plain import plain_value, python_value
 from cntk.learners import Learner
 
 SUFFIX = ".ckp"
 _VERSION = 1
-_NO_TYPE = "an external state holds numbers, texts, lists and dictionaries with texts as keys, not {!r}"
 
 
 def save(filename: str, function: Any, learners: Sequence[Learner], external: Mapping[str, Any]) -> None:
@@ -36,7 +36,7 @@ def save(filename: str, function: Any, learners: Sequence[Learner], external: Ma
     state = {
         "Version": SizeT(_VERSION),
         "Learners": [_learner(each.create_checkpoint()) for each in learners],
-        "ExternalState": _plain(external),
+        "ExternalState": _external(external),
         "DistributedState": {},
     }
     model, checkpoint = Path(filename), Path(f"{filename}{SUFFIX}")
@@ -49,6 +49,13 @@ def save(filename: str, function: Any, learners: Sequence[Learner], external: Ma
         os.fsync(file.fileno())
     for made, path in zip(unfinished, (model, checkpoint), strict=True):
         made.replace(path)
+
+
+def _external(state: Mapping[str, Any]) -> Any:
+    try:
+        return plain_value(state)
+    except ValueError as error:
+        raise ValueError(f"an external state holds what a file cannot: {error}") from None
 
 
 def restore(filename: str, function: Any, learners: Sequence[Learner]) -> dict[str, Any]:
@@ -66,7 +73,7 @@ def restore(filename: str, function: Any, learners: Sequence[Learner]) -> dict[s
     function.restore(filename)
     for learner, state in zip(learners, states, strict=True):
         learner.restore_from_checkpoint(_learner_back(state, learner))
-    external = _back(found.get("ExternalState", {}))
+    external = python_value(found.get("ExternalState", {}))
     assert isinstance(external, dict)
     return external
 
@@ -99,7 +106,6 @@ _KEYS = {
 _SIZE = "ref_mb_size"
 _LEARNER_VERSION, _SCHEDULE_VERSION = 3, 2
 _COUNT = "smoothed_count"
-_LARGEST_INT = 2**31
 
 
 def _learner(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,38 +171,6 @@ def _learner_back(state: Any, learner: Learner) -> dict[str, Any]:
         arrays.append(np.moveaxis(values[:size].reshape(slots, *parameter.shape), 0, -1))
     found["smoothed_gradients"] = arrays
     return found
-
-
-def _plain(value: Any) -> Any:
-    """Return what a program keeps as the file can hold it.
-
-    Raises:
-        ValueError: it cannot.
-    """
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, bool | str | float):
-        return value
-    if isinstance(value, int | np.integer):
-        number = int(value)
-        return number if abs(number) < _LARGEST_INT else SizeT(number)
-    if isinstance(value, np.floating):
-        return float(value)
-    if isinstance(value, np.ndarray) and value.dtype in (np.float32, np.float64):
-        return Array(tuple(reversed(value.shape)), np.ascontiguousarray(value).reshape(-1))
-    raise ValueError(_NO_TYPE.format(value))
-
-
-def _back(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _back(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_back(each) for each in value]
-    if isinstance(value, Array):
-        return value.values.reshape(tuple(reversed(value.dims)))
-    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def numbered(filename: str) -> Iterator[tuple[int, str]]:

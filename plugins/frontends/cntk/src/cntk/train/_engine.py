@@ -11,12 +11,12 @@ from cntk._graph.errors import told
 from cntk._graph.leaves import node_of
 from cntk._graph.lower import lower
 from cntk._graph.pieces import minibatch_of
-from cntk._graph.run import model_of
+from cntk._graph.run import generation, model_of
 from cntk.learners import Learner, UserLearner
 from cntk.train._criterion import summed
 from cntk.train._fused import Fused, fused, is_one_hot
 from cntk.train._host import HostRule
-from cntk_core.api import Minibatch, StreamData
+from cntk_core.api import Minibatch, Network, ParameterStore, StreamData
 from cntk_core.api.training import Parallel
 from cntk_core.api.training import Trainer as CoreTrainer
 
@@ -79,21 +79,22 @@ class Engine:
         if self._made is not None and self._made.labels and not _are_one_hot(self._made.labels, data):
             self._fuses = False
         if self._made is None or not self._made.is_current() or (self._made.labels and not self._fuses):
+            is_again = self._made is not None
             if self._made is not None:
                 loss, metric = self.read_totals()
                 self._carried = (self._carried[0] + loss, self._carried[1] + metric)
                 self._made.leave(self._learners)
             with told():
-                self._made = self._make(data)
+                self._made = self._make(data, joined=is_again and not self.is_distributed)
         return self._made
 
-    def _make(self, data: Mapping[Any, Any]) -> _Made:
+    def _make(self, data: Mapping[Any, Any], *, joined: bool) -> _Made:
         functions = [self._loss] if self._metric in (None, self._loss) else [self._loss, self._metric]
         found = [fused(each.output) for each in functions]
         labels = {each.labels for each in found if each is not None and each.labels is not None}
         self._fuses = self._fuses and _are_one_hot(labels, data)
         wanted = [each if each is None or self._fuses or each.labels is None else None for each in found]
-        return _Made(functions, wanted, self._learners, self._parallel)
+        return _Made(functions, wanted, self._learners, self._parallel, joined=joined)
 
     def learn(self, data: Mapping[Any, Any], *, sweep_end: bool) -> Learned:
         """Learn a minibatch.
@@ -153,6 +154,7 @@ class _Made:
         wanted: for each the one operation that stands for it, None if none does.
         learners: what learns.
         parallel: how ranks train together.
+        joined: keep parameters together with those of programs that have some of them as well.
 
     Attributes:
         labels: inputs whose data have to be one-hot, for operations that stand for functions.
@@ -164,6 +166,8 @@ class _Made:
         wanted: Sequence[Fused | None],
         learners: Sequence[Learner],
         parallel: Parallel | None,
+        *,
+        joined: bool = False,
     ) -> None:
         self.labels = {each.labels for each in wanted if each is not None and each.labels is not None}
         roots = [
@@ -177,6 +181,7 @@ class _Made:
             else maker.add(f"{function.uid}.{each.op}", each.op, [self.nodes[variable] for variable in several])
             for function, each, several in zip(functions, wanted, roots, strict=True)
         ]
+        self._names = {variable: node.name for variable, node in self.nodes.items()}
         maker.network.infer()
         maker.network.mark(named[0], "criterion")
         evaluations = [node for node in named[1:] if node is not named[0]]
@@ -185,6 +190,8 @@ class _Made:
         for node in maker.network.inputs:
             maker.network.mark(node, "feature")
         self.loss, self.metric = named[0].name, named[-1].name
+        if joined:
+            _join(maker.network)
         model = model_of(maker.network)
         self.parameters = {parameter: node_of(parameter) for learner in learners for parameter in learner.parameters}
         self.trainer = CoreTrainer(
@@ -199,13 +206,14 @@ class _Made:
             padded=False,
         )
         store = self.trainer.model.store
+        self._generation = generation()
         self._collects = [(node, node.collect) for node in self.parameters.values()]
         for number, learner in enumerate(learners):
             learner.move_into(store, self.parameters, f"{number}." if len(learners) > 1 else "")
 
     def is_current(self) -> bool:
-        """Whether the parameters are still where this trainer has them."""
-        return all(node.collect is collect for node, collect in self._collects)
+        """Whether the parameters are still where this trainer has them, and nobody wants it compiled again."""
+        return self._generation == generation() and all(node.collect is collect for node, collect in self._collects)
 
     def leave(self, learners: Sequence[Learner]) -> None:
         """Give the learners their arrays back."""
@@ -218,10 +226,29 @@ class _Made:
         Raises:
             GraphError: some are packed, and others do not fit them.
         """
-        found = {self.nodes[variable].name: each for variable, each in data.items() if variable in self.nodes}
+        names = self._names
+        found = {names[variable]: each for variable, each in data.items() if variable in names}
         if any(isinstance(each, StreamData) for each in found.values()):
             return minibatch_of(self.trainer.model.network, found)
         return found
+
+
+def _join(network: Network) -> None:
+    """Have one store for the parameters of a network and all those that are in a store with one of them.
+
+    Two programs that share a part of their parameters would take them from each other at each step otherwise, and be
+    made again each time.
+    """
+    found = dict.fromkeys(_store_of(each) for each in network.parameters)
+    stores = [store for store in found if store is not None and store.dtype == network.dtype]
+    others = [each for store in stores for each in store.parameters]
+    there = [each for each in others if _store_of(each) in stores]  # some may have gone elsewhere since
+    ParameterStore.of(dict.fromkeys([*network.parameters, *there]), network.dtype)
+
+
+def _store_of(parameter: Any) -> Any:
+    """The store that has a parameter, None if none has."""
+    return getattr(parameter.collect, "store", None)
 
 
 def _settings(learner: Learner, nodes: Mapping[Any, Any]) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from cntk._graph.feeding import to_core
 from cntk._graph.pieces import packed
 from cntk.core import Value
@@ -62,6 +64,31 @@ def _feed(variable: Any, data: Any) -> Any:
             return packed(variable, data.for_variable(variable), data._starts)
         return to_core(variable, data.for_variable(variable))
     return to_core(variable, data)
+
+
+class Known:
+    """Knows the form of the arrays of the last minibatch, if the core took them as they were.
+
+    What fits them need not be looked at again: most minibatches are as those before. No array is kept.
+    """
+
+    def __init__(self) -> None:
+        self._form: list[tuple[Any, np.dtype[Any], tuple[int, ...]]] = []
+
+    def note(self, given: Mapping[Any, Any], taken: Mapping[Any, Any]) -> None:
+        """Note what was given, and what :func:`feeds_of` has made of it."""
+        plain = all(type(data) is np.ndarray and taken[variable] is data for variable, data in given.items())
+        self._form = [(variable, data.dtype, data.shape) for variable, data in given.items()] if plain else []
+
+    def fits(self, arguments: Any) -> bool:
+        """Whether these are plain arrays, for the same variables, of the types and shapes of those before."""
+        if type(arguments) is not dict or not arguments or len(arguments) != len(self._form):
+            return False
+        for variable, dtype, shape in self._form:
+            data = arguments.get(variable)
+            if type(data) is not np.ndarray or data.dtype != dtype or data.shape != shape:
+                return False
+        return True
 
 
 def sweep_ends(given: Mapping[Any, Any]) -> bool | None:

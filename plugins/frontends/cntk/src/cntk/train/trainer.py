@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cntk._graph.run import onlooker
 from cntk._inherited import inherit
+from cntk.internal import sanitize_var_map
 from cntk.learners import Learner
 from cntk.train._criterion import Sums, loss_and_metric
 from cntk.train._engine import Engine
-from cntk.train._feeds import arguments_of, feeds_of, sweep_ends
+from cntk.train._feeds import Known, arguments_of, feeds_of, sweep_ends
 
 
 class Trainer:
@@ -43,6 +45,7 @@ class Trainer:
         self._last: Any = None
         self._kept: Any = None
         self._known: set[Any] = set()
+        self._arrays = Known()
         self._training, self._test = Sums(), Sums()
         self._engine.check_parameters()
 
@@ -105,6 +108,8 @@ class Trainer:
         Raises:
             ValueError: data are missing or do not fit; a source says where sweeps end.
         """
+        if outputs is None and onlooker() is None and self._arrays.fits(arguments):
+            return self._learn_feeds(arguments, bool(is_sweep_end))
         given = self._given(arguments)
         ends = sweep_ends(given)
         if ends is not None and is_sweep_end is not None:
@@ -129,6 +134,14 @@ class Trainer:
         if not data and not self._engine.is_distributed:
             self._last = None
             return False
+        look = onlooker()
+        if look is not None and data:
+            learned = [parameter for learner in self._learners for parameter in learner.parameters]
+            look.ahead(self._loss.output, sanitize_var_map(self._arguments(), dict(given)), learned)
+        self._arrays.note(given, data)
+        return self._learn_feeds(data, ends)
+
+    def _learn_feeds(self, data: Mapping[Any, Any], ends: bool) -> bool:
         self._last = result = self._engine.learn(data, sweep_end=ends)
         if result.samples:
             self._training.samples += result.samples
@@ -216,7 +229,7 @@ class Trainer:
 
     def print_node_timing(self) -> None:
         """Say where times of nodes are found."""
-        print("Times of nodes: `cntk explain --time` shows them for a recipe or a saved model.")
+        print("Times of nodes: cntk.debugging.start_profiler() and stop_profiler() write them into files.")
 
     # -- files --------------------------------------------------------------------------------------------
 
