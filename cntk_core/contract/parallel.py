@@ -8,7 +8,7 @@ alone: a compression scheme runs on every communicator, and under every strategy
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import attrs
@@ -66,18 +66,17 @@ class Launcher:
         command: what stands in front of the command that each of them runs.
         environment: variables that the launcher itself needs.
         title: what it is, for messages.
+        shown: of the lines that come from it and from the ranks, those that people see; all without it.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
     title: str
+    shown: Callable[[Iterable[str]], Iterable[str]] | None = None
 
 
 class Pending(Generic[T]):
-    """Something that goes on in the background: see :meth:`Communicator.background`.
-
-    Made of work that is done already; a communicator that overlaps overrides both methods.
-    """
+    """Work in the background (:meth:`Communicator.background`), here done already; who overlaps overrides both."""
 
     def __init__(self, result: T | None = None, error: BaseException | None = None) -> None:
         self._result = result

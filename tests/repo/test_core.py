@@ -31,6 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "kits/recipes/src/cntk_kit_recipes/session/trained_nodes.py": {"cpu", "CPU"},
     # The learners that CNTK's recipes mean where they name none, or by a number.
     "kits/recipes/src/cntk_kit_recipes/block/sgd_block.py": {"sgd", "adagrad"},
+    # What --data-parallel is short for.
+    "kits/recipes/src/cntk_kit_recipes/block/data_parallel.py": {"DataParallelSGD"},
     # What authors of plugins need, and what is said to people without an engine.
     "kits/recipes/src/cntk_kit_recipes/authoring/check.py": {"cntk_testing"},
     "kits/recipes/src/cntk_kit_recipes/authoring/scaffold.py": {"cntk-testing"},

@@ -93,5 +93,5 @@ def test_all_extras_are_tested(projects: Projects) -> None:
 def test_the_demo_needs_little(projects: Projects) -> None:
     found = brought(projects, "cntk-tool-demo")
     assert {name for name in found if not name.startswith("cntk-")} == {
-        *("attrs", "matplotlib", "numpy", "packaging", "pluggy", "rich", "safetensors", "scipy"),
+        *("attrs", "matplotlib", "numpy", "packaging", "pluggy", "rich", "safetensors", "scipy", "shtab"),
     }

@@ -4,7 +4,7 @@ from cntk_kit_engines.axes import Axes, stream_of, time_steps
 from cntk_kit_engines.byte_loops import byte_loop
 from cntk_kit_engines.code_cache import CodeCache
 from cntk_kit_engines.compiling import compiles
-from cntk_kit_engines.explain import explain
+from cntk_kit_engines.explain import explain, plan_record
 from cntk_kit_engines.fallback import Place as FallbackPlace
 from cntk_kit_engines.fallback import apart as fallback_apart
 from cntk_kit_engines.fallback import forward as fallback_forward
@@ -128,6 +128,7 @@ __all__ = [
     "nodes_of_step",
     "path_of",
     "places_of_step",
+    "plan_record",
     "product_matrices",
     "product_results",
     "reaches_open",

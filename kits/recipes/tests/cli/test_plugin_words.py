@@ -178,7 +178,7 @@ def test_ranks_get_them(monkeypatch):
 
     seen = []
 
-    def run(command, environment, watch, *, elastic=False):
+    def run(command, environment, watch, *, elastic=False, shown=None):
         seen.append(command)
         (watch.folder / launch.DONE).write_text("")
         return 0

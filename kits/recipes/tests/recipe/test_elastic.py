@@ -21,10 +21,11 @@ from cntk_core.plugins.markers import hookimpl
 from cntk_core.training.files.checkpoint import load_checkpoint
 from cntk_kit_recipes.cli import main
 from cntk_kit_recipes.recipe.driver import run_recipe
-from cntk_kit_recipes.recipe.elastic import ELASTIC, Work, asked_in_recipe, min_ranks, persevere
+from cntk_kit_recipes.recipe.elastic import Work, asked_in_recipe, min_ranks, persevere
 from cntk_kit_recipes.recipe.jobs import find_jobs
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.lost_ranks import Loss
+from cntk_kit_recipes.recipe.ranks import ELASTIC
 from cntk_kit_recipes.session.stop_request import Stopped, StopRequest
 from cntk_testing import VirtualRanks
 from cntk_testing.virtual_ranks import VirtualCommunicator

@@ -13,8 +13,16 @@ from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import CntkError, UnsupportedError
 from cntk_core.plugins.registry import Registry
 from cntk_kit_recipes.launch.launcher import launch
-from cntk_kit_recipes.recipe.elastic import ELASTIC
-from cntk_kit_recipes.recipe.ranks import DONE, REPORTS, Launch, disconnect, end_all, exchange_active, note_joined
+from cntk_kit_recipes.recipe.ranks import (
+    DONE,
+    ELASTIC,
+    REPORTS,
+    Launch,
+    disconnect,
+    end_all,
+    exchange_active,
+    note_joined,
+)
 from cntk_testing import VirtualRanks
 from cntk_testing.virtual_ranks import VirtualCommunicator
 

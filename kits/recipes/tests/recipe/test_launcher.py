@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -107,6 +108,20 @@ def test_a_launcher_that_does_not_end(monkeypatch, seconds, wanted):
     assert done == wanted
     launcher._press(process, [])
     assert done == wanted
+
+
+def test_lines_that_people_see(tmp_path, capfd):
+    program = "import sys; sys.stderr.write('one\\nbox\\ntwo\\nthree'); sys.exit(5)"
+    watch = SimpleNamespace(look=lambda seconds: None, folder=tmp_path, ended=[])
+
+    def shown(lines):
+        return (line for line in lines if line != "box")
+
+    command = [sys.executable, "-c", program]
+    assert launcher._run(command, os.environ, watch, shown=shown) == 5
+    assert capfd.readouterr().err == "one\ntwo\nthree\n"
+    assert launcher._run(command, os.environ, watch) == 5
+    assert capfd.readouterr().err == "one\nbox\ntwo\nthree"
 
 
 def ranks(title="", *, wrong=None):

@@ -150,7 +150,11 @@ def test_parameters_are_those_of_serial_training(folder, sparse):
 def test_ranks_without_a_method_are_told(folder):
     write_data()
     run_on(2, "command=Train", "Train=[SGD=[parallelTrain=[parallelizationMethod=none]]]")
-    said = "there are 2 ranks, but the SGD block names no parallelizationMethod: each of them trains on all the data."
+    said = (
+        "there are 2 ranks, but the SGD block names no parallelizationMethod: each of them trains on all the data. "
+        "To share it, add parallelTrain = [ parallelizationMethod = DataParallelSGD ] to the SGD block, or start it "
+        "with --data-parallel."
+    )
     assert f"Warning: {said}" in (folder / "log").read_text(encoding="utf-8")
 
 

@@ -197,5 +197,9 @@ def test_the_message_of_the_rank_that_failed_comes_last(tmp_path):
     done = train(tmp_path, 2)
     assert done.returncode == 1
     last = done.stderr.rstrip().rpartition("failed first:\n")[2]
+    assert done.stderr.count("error: ") == 1
+    assert "MPI_ABORT" not in done.stderr
+    assert "-----" not in done.stderr
+    assert "ends all ranks" not in done.stderr
     assert last.startswith("error: ")
     assert "data.txt" in last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,27 @@ def test_listing_is_a_recipe(capsys: pytest.CaptureFixture[str]) -> None:
         "    ]",
         "]",
     ]
+
+
+def test_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "show", "r.cntk", "precision=double", "--given", "--resolved", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == 1
+    values = {each.pop("path"): each for each in found["values"]}
+    assert values["modelPath"] == {"value": "run/net.dnn", "origin": "r.cntk:2"}
+    assert values["precision"] == {"value": "double", "origin": "command line, argument 2"}
+    assert values["Train:reader:file"] == {"value": "a b.ctf", "origin": "r.cntk:13"}
+    assert values["Train:reader:input:x:dim"] == {"value": "2", "origin": "r.cntk:13"}
+    assert values["Train:NDLNetworkBuilder"]["value"].count("\n") == 4  # a network is one text
+    assert "Train" not in values
+    assert "Train:SGD:dropoutRate" not in values
+
+
+def test_for_programs_with_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "show", "r.cntk", "--section", "Train:SGD", "--json"]) == 0
+    values = {each.pop("path"): each for each in json.loads(capsys.readouterr().out)["values"]}
+    assert values["Train:SGD:minibatchSize"] == {"value": "8", "origin": "r.cntk:4, inherited"}
+    assert values["Train:SGD:dropoutRate"] == {"value": "0.0", "origin": "default"}
 
 
 def test_section_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

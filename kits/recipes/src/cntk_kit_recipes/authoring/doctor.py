@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
@@ -49,8 +49,17 @@ class Finding:
 _MARKS = {"ok": "ok", "missing": "--", "broken": "!!"}
 
 
-def doctor(*, plugin_files: Sequence[str] = ()) -> int:
-    """Print all findings. Return 0 if recipes can be trained here, else 1."""
+_SCHEMA = 1
+"""Version of what ``--json`` prints: further keys do not change it."""
+
+
+def doctor(*, plugin_files: Sequence[str] = (), as_json: bool = False) -> int:
+    """Print all findings. Return 0 if recipes can be trained here, else 1.
+
+    Args:
+        plugin_files: further plugins.
+        as_json: for programs, as docs/command-line.md describes it.
+    """
     from cntk_core.plugins.manager import PluginManager
 
     manager = PluginManager(plugin_files=plugin_files)
@@ -64,13 +73,23 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
         "GPU": list(gpu(manager)),
         "pictures": list(extras()),
     }
+    usable = any(finding.state == "ok" for finding in sections["engines"])
+    if as_json:
+        print(_as_json(sections, usable))
+        return 0 if usable else 1
     for title, findings in sections.items():
         print(f"{title}")
         for finding in findings:
             print("\n".join(_lines(finding)))
-    usable = any(finding.state == "ok" for finding in sections["engines"])
     print(f"\n{'Recipes can be trained here.' if usable else 'No recipe can be trained here: there is no engine.'}")
     return 0 if usable else 1
+
+
+def _as_json(sections: Mapping[str, Sequence[Finding]], usable: bool) -> str:
+    import json
+
+    findings = [{"section": title, **attrs.asdict(one)} for title, found in sections.items() for one in found]
+    return json.dumps({"schema": _SCHEMA, "usable": usable, "findings": findings}, indent=2)
 
 
 def _lines(finding: Finding) -> Iterator[str]:

@@ -23,7 +23,7 @@ from cntk_kit_recipes.cli.arguments import program
 from cntk_kit_recipes.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
 from cntk_kit_recipes.cli.safe_words import split_safe, trusting
 from cntk_kit_recipes.cli.words import installed, parser_of, whole_parser
-from cntk_kit_recipes.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
+from cntk_kit_recipes.recipe.error_report import TRACEBACK, end_ranks, say, tells_errors, text_of
 
 if TYPE_CHECKING:
     from cntk_kit_recipes.recipe.log import Log
@@ -167,7 +167,7 @@ def _guarded(step: Callable[[], int]) -> int:
         if os.environ.get(TRACEBACK) == "1":
             raise
         text = f"error: {text_of(error)}"
-        if is_main_rank():
+        if tells_errors():
             say(text)
         end_ranks(text)
         return error.exit_code if isinstance(error, CntkError) else 1

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from cntk_core import __version__
 from cntk_core.contract.verb import Verb
-from cntk_core.errors import MissingPluginError, did_you_mean
+from cntk_core.errors import MissingPluginError, PluginError, did_you_mean
 from cntk_core.plugins.discovery import SWITCH, VERBS_GROUP, CoreParts, Discovery, unwanted
 from cntk_core.plugins.offer import ComponentOffer, Kind
 from cntk_core.plugins.precedence import Preferences
+from cntk_core.system.console import tell
 from cntk_core.trust import OPTION
 from cntk_kit_recipes.cli.plugin_words import NO_PLUGIN, PLUGIN
 from cntk_kit_recipes.cli.summaries import summary
@@ -75,6 +76,26 @@ def parser_of(word: str, plugin_files: Sequence[str]) -> argparse.ArgumentParser
     return parser
 
 
+def full_parser(plugin_files: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser with the arguments of all verbs, for what is said of all of them; each is loaded.
+
+    A verb that cannot be loaded is left out, and the console says why.
+    """
+    from cntk_core.plugins.manager import PluginManager
+
+    parser, verbs = _parsers()
+    plugins = PluginManager(plugin_files)
+    table = plugins.registry.verbs
+    for word in table.names():
+        try:
+            _add(verbs, word, table.get(word))
+        except PluginError as error:
+            tell(f"the verb '{word}' is left out: {error}")
+    for listener in plugins.listeners("cntk_add_commands"):
+        listener(subparsers=verbs)
+    return parser
+
+
 def _parsers() -> tuple[argparse.ArgumentParser, Verbs]:
     parser = argparse.ArgumentParser(
         prog="cntk",
@@ -88,7 +109,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, Verbs]:
 
 def _add(verbs: Verbs, word: str, component: type[Verb]) -> None:
     description = (component.__doc__ or "").strip().partition("\n")[0]
-    parser = verbs.add_parser(word, description=description, conflict_handler="resolve")
+    line = _help_line(description).replace("%", "%%")
+    parser = verbs.add_parser(word, help=line, description=description, conflict_handler="resolve")
     parser.add_argument(
         PLUGIN,
         action="append",

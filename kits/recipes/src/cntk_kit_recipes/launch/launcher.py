@@ -19,14 +19,15 @@ import attrs
 from cntk_core.contract.parallel import Communicator, Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.system.console import tell
+from cntk_kit_recipes.launch.rank_lines import Shown, passing_on
 from cntk_kit_recipes.launch.rank_watch import RankWatch
 from cntk_kit_recipes.launch.report_folder import report_folder
-from cntk_kit_recipes.recipe.elastic import ELASTIC
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.rank_variables import GROUP, take_from
 from cntk_kit_recipes.recipe.ranks import (
     CONSEQUENCE,
     DONE,
+    ELASTIC,
     EXPECTED,
     JOINED,
     REPORT,
@@ -93,7 +94,7 @@ def launch(
         # -P: what lies in the working folder (a numpy.py) is no module
         command = [*launcher.command, sys.executable, "-P", "-m", "cntk_core", *arguments]
         with closing(RankWatch(folder)) as watch:
-            code = _run(command, environment, watch, elastic=bool(elastic))
+            code = _run(command, environment, watch, elastic=bool(elastic), shown=launcher.shown)
         if elastic and (folder / DONE).exists():
             return 0  # the launcher may complain of those that were lost
         return _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
@@ -170,12 +171,24 @@ def _environment(ranks: int) -> Mapping[str, str]:
     return {**dict.fromkeys(THREADS, threads), **os.environ}
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch, *, elastic: bool = False) -> int:
+def _run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    watch: RankWatch,
+    *,
+    elastic: bool = False,
+    shown: Shown | None = None,
+) -> int:
     """Run the launcher and return its exit code. A request to end this process ends the ranks first.
 
     Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
     """
-    with subprocess.Popen(command, env=dict(environment)) as process, _told() as told:
+    pipe = None if shown is None else subprocess.PIPE
+    with (
+        subprocess.Popen(command, env=dict(environment), stderr=pipe, text=True, errors="replace") as process,
+        passing_on(process.stderr, shown),
+        _told() as told,
+    ):
         passed_on = is_over = False
         while process.poll() is None:
             try:
@@ -209,7 +222,7 @@ class _Request:
     at: float
 
 
-def _press(process: subprocess.Popen[bytes], told: list[_Request]) -> None:
+def _press(process: subprocess.Popen[str], told: list[_Request]) -> None:
     """End a launcher that was told to end long ago."""
     waited = time.monotonic() - told[0].at if told else 0.0
     if waited > 2 * _GRACE:

@@ -15,16 +15,13 @@ import numpy as np
 from cntk_core.errors import CntkError, ConfigError, RankGone, RankMissing, TrainingError
 from cntk_kit_recipes.block.parallel_block import read_elastic
 from cntk_kit_recipes.recipe.lost_ranks import Loss
-from cntk_kit_recipes.recipe.ranks import exchange_active
+from cntk_kit_recipes.recipe.ranks import ELASTIC, exchange_active
 
 if TYPE_CHECKING:
     from cntk_core.contract.builder import SeedNumbers
     from cntk_core.contract.parallel import Communicator
     from cntk_kit_recipes.recipe.context import ActionContext
     from cntk_kit_recipes.recipe.jobs import Job
-
-ELASTIC = "CNTK_ELASTIC"
-"""Variable that says that ``--elastic`` was given: the number of ranks that must be left, or ``recipe``."""
 
 AS_RECIPE = "recipe"
 

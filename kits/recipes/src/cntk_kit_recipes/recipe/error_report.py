@@ -24,28 +24,32 @@ def say(text: str) -> None:
     tell(text)
 
 
-def is_main_rank() -> bool:
-    """Whether this process is the first rank, or the only one."""
-    from cntk_kit_recipes.recipe.ranks import detect
+def tells_errors() -> bool:
+    """Whether this process tells its errors at once: the first rank, or the only one, where no launcher does it."""
+    from cntk_kit_recipes.recipe.ranks import detect, is_told_by_launcher
 
-    return detect().rank == 0
+    launch = detect()
+    return launch.rank == 0 and not is_told_by_launcher(launch)
 
 
 def end_ranks(text: str) -> None:
     """End the other ranks of this run, if there are any.
 
     What all ranks find wrong, such as a mistake in the recipe, rank 0 tells; the others give it the time to do so.
+    A launcher of ours tells it once for all of them, when they have ended.
     """
-    from cntk_kit_recipes.recipe.ranks import detect, end_all
+    from cntk_kit_recipes.recipe.ranks import detect, end_all, is_told_by_launcher
 
     launch = detect()
     if launch.size == 1:
         return
+    by_launcher = is_told_by_launcher(launch)
     defect, details = sys.exc_info()[1], ""
     if launch.rank:
         if not isinstance(defect, RankGone | RankMissing):
             time.sleep(_PATIENCE)
-        say(text)
+        if not by_launcher:
+            say(text)
     if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt | SystemExit):
         import traceback
 
@@ -53,7 +57,7 @@ def end_ranks(text: str) -> None:
         if os.environ.get(TRACEBACK) == "1":
             say(details.rstrip())
     told = isinstance(defect, CntkError) and defect.exit_code > SIGNALLED
-    end_all(text, details, consequence=told or isinstance(defect, RankGone))
+    end_all(text, details, consequence=told or isinstance(defect, RankGone), say=say if by_launcher else None)
 
 
 def text_of(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 EXPECTED = "CNTK_RANKS"
 """Variable with the number of ranks that ``cntk -n`` has asked for."""
+
+ELASTIC = "CNTK_ELASTIC"
+"""Variable that says that ``--elastic`` was given: the number of ranks that must be left, or ``recipe``."""
 
 REPORTS = "CNTK_RANK_REPORTS"
 """Variable with a folder where ranks leave a message if they fail, and rank 0 a mark if it does not."""
@@ -143,16 +146,24 @@ def exchange_active(before: Communicator | None, following: Communicator) -> Non
         _ACTIVE[_ACTIVE.index(before)] = following
 
 
+def is_told_by_launcher(launch: Launch) -> bool:
+    """Whether the launcher tells why this rank has failed: not if the others may go on without it."""
+    return launch.size > 1 and REPORTS in os.environ and ELASTIC not in os.environ
+
+
 def note_joined(launch: Launch) -> None:
     """Let the launcher know that this rank is connected to the others, who notice if it is lost from now on."""
     _mark(JOINED.format(launch.rank), launch)
 
 
-def _mark(name: str, launch: Launch, text: str = "") -> None:
+def _mark(name: str, launch: Launch, text: str = "") -> bool:
+    """Leave word for the launcher, and return whether that could be done."""
     folder = os.environ.get(REPORTS)
     if folder is not None and launch.size > 1:
         with suppress(OSError):
             Path(folder, name).write_text(text, encoding="utf-8")
+            return True
+    return False
 
 
 def note_process(launch: Launch) -> None:
@@ -160,16 +171,21 @@ def note_process(launch: Launch) -> None:
     _mark(PROCESS.format(launch.rank), launch, str(os.getpid()))
 
 
-def end_all(text: str, details: str = "", *, consequence: bool = False) -> None:
+def end_all(
+    text: str, details: str = "", *, consequence: bool = False, say: Callable[[str], object] | None = None
+) -> None:
     """End the other ranks, too, if there are any: this one has failed. Where losses are tolerated, they go on.
 
     Args:
         text: why.
         details: go before the text in the report.
         consequence: it has failed because another rank is gone, or was told to end.
+        say: is given the text if the launcher, who tells it otherwise, could not be given it.
     """
     launch = detect()
-    _mark((CONSEQUENCE if consequence else REPORT).format(launch.rank), launch, details + text)
+    is_left = _mark((CONSEQUENCE if consequence else REPORT).format(launch.rank), launch, details + text)
+    if say is not None and not is_left:
+        say(text)
     for communicator in _ACTIVE:
         reason = text.partition("\n")[0]
         if communicator.is_elastic:

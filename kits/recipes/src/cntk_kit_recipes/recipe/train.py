@@ -22,6 +22,7 @@ from cntk_core.records.origin import Origin, merged
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.ranks import NoExchange, Ranks
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block.data_parallel import ADVICE
 from cntk_kit_recipes.block.early_stopping import read_early_stopping
 from cntk_kit_recipes.block.named_schedules import with_schedules
 from cntk_kit_recipes.block.parallel_block import read_parallel
@@ -213,7 +214,7 @@ def train(
     if context.communicator is not None and not ranks.exchange:
         context.log.line(
             f"Warning: there are {ranks.size} ranks, but the SGD block names no parallelizationMethod: "
-            "each of them trains on all the data."
+            f"each of them trains on all the data. To share it, {ADVICE}."
         )
     if settings.truncated and ranks.size > 1 and ranks.exchange and settings.momentum_per_mb is not None:
         context.log.line(

@@ -13,7 +13,8 @@ class Doctor(Verb):
     requires_api = "1.0"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add what removes compiled code."""
+        """Add what is for programs, and what removes compiled code."""
+        parser.add_argument("--json", action="store_true", help="for programs")
         parser.add_argument(
             "--clear-cache", action="store_true", help="remove the compiled code that is kept, and do nothing else"
         )
@@ -24,4 +25,4 @@ class Doctor(Verb):
 
         if options.clear_cache:
             return clear_caches(plugin_files=options.plugin)
-        return doctor(plugin_files=options.plugin)
+        return doctor(plugin_files=options.plugin, as_json=options.json)

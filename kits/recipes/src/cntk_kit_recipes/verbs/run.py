@@ -7,7 +7,7 @@ import os
 import sys
 
 from cntk_core.contract.verb import Verb
-from cntk_core.errors import UsageError
+from cntk_core.errors import CntkError, UsageError
 from cntk_kit_recipes.cli.arguments import add_recipe, program, recipe_arguments
 from cntk_kit_recipes.cli.plugin_words import join_plugins
 from cntk_kit_recipes.cli.safe_words import join_safe
@@ -36,9 +36,14 @@ class Train(Verb):
         """Add the recipe and the ranks."""
         add_recipe(parser)
         _add_ranks(parser)
+        parser.add_argument(
+            "--data-parallel", action="store_true", help="share the data where the recipe does not say how ranks train"
+        )
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the actions that the verb names."""
+        if options.data_parallel:
+            options.overrides = [*options.overrides, *_data_parallel(options)]
         return run_action(options)
 
 
@@ -63,6 +68,21 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-ranks", type=int, metavar="N", help="ranks that must be left; by default 1")
 
 
+def _data_parallel(options: argparse.Namespace) -> list[str]:
+    """Return what is said beside a recipe; one that cannot be read is told of when it is run."""
+    from cntk_core.config import load_recipe
+    from cntk_core.plugins.manager import PluginManager
+    from cntk_kit_recipes.block.data_parallel import overrides
+    from cntk_kit_recipes.recipe.jobs import find_jobs
+
+    try:
+        config = load_recipe(recipe_arguments(options))
+        registry = PluginManager(options.plugin, load_hooks=False).registry
+        return overrides(config, [job.section for job in find_jobs(config, registry, options.verb)])
+    except (CntkError, OSError):
+        return []
+
+
 def run_action(options: argparse.Namespace) -> int:
     """Run the actions of a recipe that the verb names."""
     elastic = _elastic(options)
@@ -78,7 +98,7 @@ def run_action(options: argparse.Namespace) -> int:
         communicator = named_in_recipe(recipe_arguments(options))
         return launch(options.ranks, arguments, options.plugin, elastic, communicator)
     if elastic:
-        from cntk_kit_recipes.recipe.elastic import ELASTIC
+        from cntk_kit_recipes.recipe.ranks import ELASTIC
 
         os.environ[ELASTIC] = elastic
     from cntk_kit_recipes.recipe.driver import run_recipe

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -49,6 +50,23 @@ _FAMILIES = {
 
 _GUARD = '"$@"; code=$?; if [ $code -ne 0 ]; then kill -9 $$; fi'
 """Runs a command, and ends by a signal if it fails: Open MPI does not notice that a process has ended otherwise."""
+
+_EDGE = re.compile(r"\s*-{60,}\s*")
+"""Around what Open MPI has to say."""
+
+_HAS_ENDED = re.compile(
+    "MPI_ABORT was invoked|has exited due to process rank|noticed that process rank|exited with non-zero status"
+)
+"""What it says of ranks that have ended."""
+
+_ENDS_ALL = re.compile(r"(rank \d+: )?rank \d+ ends all ranks: ")
+"""How a rank says that it ends the others, in case nobody has started it who says why."""
+
+_BLANK = " \0"
+"""What Open MPI writes after them."""
+
+_MOST_LINES = 30
+"""What has more lines is not Open MPI's."""
 
 
 @attrs.frozen
@@ -127,6 +145,30 @@ def _family_of(mpiexec: Path) -> str:
     return next((family for family, words in _FAMILIES.items() if any(word in text for word in words)), "")
 
 
+def without_boxes(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines without what Open MPI says, between two lines of dashes, of ranks that have ended.
+
+    Who started the ranks says why they have ended; other things that Open MPI says stay.
+    """
+    box: list[str] = []
+    is_after = False
+    for line in lines:
+        is_edge = _EDGE.fullmatch(line) is not None
+        if box:
+            box.append(line)
+            if is_edge or len(box) > _MOST_LINES:
+                is_after = is_edge and _HAS_ENDED.search("\n".join(box)) is not None
+                if not is_after:
+                    yield from box
+                box = []
+        elif is_edge:
+            box = [line]
+        elif not _ENDS_ALL.match(line) and (line.strip(_BLANK) or not is_after):
+            is_after = False
+            yield line
+    yield from box
+
+
 def make_launcher(ranks: int, *, elastic: bool = False) -> Launcher:
     """Return the command that starts so many processes here, whoever does it and however many processors there are.
 
@@ -150,4 +192,5 @@ def make_launcher(ranks: int, *, elastic: bool = False) -> Launcher:
     if elastic:
         command += ["--with-ft", "ulfm"]
     guard = ("sh", "-c", _GUARD, "cntk") if elastic else ()
-    return Launcher((*command, "-n", str(ranks), *guard), environment, library.title)
+    shown = without_boxes if library.family == "Open MPI" and not elastic else None
+    return Launcher((*command, "-n", str(ranks), *guard), environment, library.title, shown)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -49,15 +50,28 @@ _WIDTH = 62
 """Where the places begin, if the values are not longer."""
 
 _INDENT = "    "
+
+_SCHEMA = 1
+"""Version of what ``--json`` prints: further keys do not change it."""
+
 _READERS = ("reader", "cvreader")
 
 
 @attrs.frozen
 class Line:
-    """One line of the listing: text, and where it comes from."""
+    """One line of the listing.
+
+    Attributes:
+        text: as a recipe may write it.
+        origin: where it comes from.
+        path: of the key whose value begins here, such as ``Train:SGD:maxEpochs``; empty on other lines.
+        value: of this key.
+    """
 
     text: str
     origin: str = ""
+    path: str = ""
+    value: str = ""
 
     def __str__(self) -> str:
         return f"{self.text:<{_WIDTH}} # {self.origin}" if self.origin else self.text
@@ -69,6 +83,7 @@ def show_config(
     section: str | None = None,
     resolved: bool = False,
     defaults: bool = True,
+    as_json: bool = False,
     plugin_files: Sequence[str] = (),
 ) -> int:
     """Print the effective configuration of a recipe, each value with the place that it comes from.
@@ -78,6 +93,7 @@ def show_config(
         section: only this section (a path such as ``Train:SGD`` names an inner one).
         resolved: with variables filled in.
         defaults: also the values that the recipe leaves to the program.
+        as_json: for programs: the path, value and origin of each key, as docs/command-line.md describes it.
         plugin_files: Python files with further components, whose defaults are known then.
 
     Raises:
@@ -87,13 +103,17 @@ def show_config(
     context = RecipeContext.create(config, _silent(), plugin_files=plugin_files)
     listing = _Listing(resolved, context, with_defaults=defaults)
     if section is None:
-        lines = listing.entries(config, 0)
+        lines = listing.entries(config, ())
     else:
         found = _section(config, section, context)
-        lines = listing.block(found, section.rpartition(":")[2], 0)
-    for line in lines:
-        print(line)
+        lines = listing.block(found, tuple(section.split(":")), 0)
+    print(_as_json(lines) if as_json else "\n".join(map(str, lines)))
     return 0
+
+
+def _as_json(lines: Iterable[Line]) -> str:
+    values = [{"path": line.path, "value": line.value, "origin": line.origin} for line in lines if line.path]
+    return json.dumps({"schema": _SCHEMA, "values": values}, indent=2)
 
 
 def _silent() -> Any:
@@ -132,61 +152,75 @@ class _Listing:
         self.context = context
         self.with_defaults = with_defaults
 
-    def entries(self, config: Config, depth: int) -> Iterator[Line]:
-        """Yield the lines of a section's own keys, then of what it takes from elsewhere."""
+    def entries(self, config: Config, path: tuple[str, ...], depth: int = 0) -> Iterator[Line]:
+        """Yield the lines of a section's own keys, then of what it takes from elsewhere.
+
+        Args:
+            config: the section.
+            path: its name and the names of those around it.
+            depth: how far it is indented.
+        """
         for key in config.keys():  # noqa: SIM118 - a Config is no dict
             value = config.own(key)
             if value is None:
-                yield Line(f"{_INDENT * depth}{key} = default", origin(config.location(key)))
+                yield self.line((*path, key), "default", origin(config.location(key)), depth)
             else:
-                yield from self.value(key, value, depth)
-        if config.parent is None:
-            yield from self.missing(config, TOP_LEVEL, depth)
-        else:
-            yield from self.missing(config, self.defaults(config), depth)
+                yield from self.value((*path, key), value, depth)
+        known = TOP_LEVEL if config.parent is None else self.defaults(config)
+        yield from self.missing(config, known, path, depth)
 
-    def value(self, key: str, value: Value, depth: int) -> Iterator[Line]:
-        """Yield the lines of one key."""
-        if value.is_block and not languages(self.context.plugins.registry, [key]):
+    def value(self, path: tuple[str, ...], value: Value, depth: int) -> Iterator[Line]:
+        """Yield the lines of one key, which a path ends with."""
+        if value.is_block and not languages(self.context.plugins.registry, path[-1:]):
             try:
                 inner = value.config()
             except CntkError:
                 pass  # not a section: a network in some language
             else:
-                yield from self.block(inner, key, depth)
+                yield from self.block(inner, path, depth)
                 return
-        place = origin(value.key_where or value.where)
-        text = self.text(value)
-        first, *rest = text.split("\n")
-        yield Line(f"{_INDENT * depth}{key} = {first}", place)
+        first, *rest = self.text(value).split("\n")
+        yield attrs.evolve(
+            self.line(path, first, origin(value.key_where or value.where), depth), value=self.plain(value)
+        )
         for more in rest:
             yield Line(more)
 
-    def block(self, config: Config, key: str, depth: int) -> Iterator[Line]:
+    def line(self, path: tuple[str, ...], text: str, place: str, depth: int) -> Line:
+        """Return the line of a key whose value is a text."""
+        return Line(f"{_INDENT * depth}{path[-1]} = {text}", place, ":".join(path), text)
+
+    def block(self, config: Config, path: tuple[str, ...], depth: int) -> Iterator[Line]:
         """Yield the lines of a block."""
-        yield Line(f"{_INDENT * depth}{key} = [", origin(config.where))
-        yield from self.entries(config, depth + 1)
+        yield Line(f"{_INDENT * depth}{path[-1]} = [", origin(config.where))
+        yield from self.entries(config, path, depth + 1)
         yield Line(f"{_INDENT * depth}]")
+
+    def plain(self, value: Value) -> str:
+        """Return a value as it is, without the quotation marks that a recipe may need."""
+        return value.full().text if self.resolved else value.raw.text
 
     def text(self, value: Value) -> str:
         """Return a value as a recipe may write it."""
-        text = value.full().text if self.resolved else value.raw.text
+        text = self.plain(value)
         quoted = not value.is_block and (not text or any(character in text for character in " \t,;:#[]{}()"))
         return f'"{text}"' if quoted and not _is_plain(text) else text
 
-    def missing(self, config: Config, known: Mapping[str, str | None], depth: int) -> Iterator[Line]:
+    def missing(
+        self, config: Config, known: Mapping[str, str | None], path: tuple[str, ...], depth: int
+    ) -> Iterator[Line]:
         """Yield keys that are not given here: those that a parent gives, and those with a default."""
         if not self.with_defaults:
             return
         for key, default in known.items():
             if config.own(key) is not None:
                 continue
-            value = config.get(key)
+            value, whole = config.get(key), (*path, key)
             if value is not None and not value.is_block:
                 place = f"{origin(value.key_where or value.where)}, inherited"
-                yield Line(f"{_INDENT * depth}{key} = {self.text(value)}", place)
+                yield attrs.evolve(self.line(whole, self.text(value), place, depth), value=self.plain(value))
             elif default is not None and value is None:
-                yield Line(f"{_INDENT * depth}{key} = {default}", "default")
+                yield self.line(whole, default, "default", depth)
 
     def defaults(self, config: Config) -> dict[str, str | None]:
         """Return the keys that are looked for in a section, each with its default if it has one."""

@@ -23,6 +23,7 @@ class ShowConfig(Verb):
         show.add_argument(
             "--given", action="store_true", help="without the values that the recipe leaves to the program"
         )
+        show.add_argument("--json", action="store_true", help="for programs")
         check = tasks.add_parser("check", help="report everything that is wrong with a recipe, without running it")
         add_recipe(check)
 
@@ -37,5 +38,6 @@ class ShowConfig(Verb):
             section=options.section,
             resolved=options.resolved,
             defaults=not options.given,
+            as_json=options.json,
             plugin_files=options.plugin,
         )

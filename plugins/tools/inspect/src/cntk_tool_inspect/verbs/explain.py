@@ -22,6 +22,7 @@ class Explain(Verb):
         parser.add_argument("--section", help="only this command section")
         parser.add_argument("--frames", type=int, default=0, help="rows of a minibatch (default: the recipe's)")
         add_depth(parser)
+        parser.add_argument("--json", action="store_true", help="for programs; with all nodes, blocks are open")
         parser.add_argument("--time", action="store_true", help="train some steps, and say what each part takes")
         parser.add_argument("--steps", type=int, help=f"how many --time measures (default: {_STEPS})")
         parser.add_argument("--flame", default="", metavar="FILE.svg", help="draw what --time measures")
@@ -31,6 +32,8 @@ class Explain(Verb):
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the plan, or what its steps take."""
+        if options.json and (options.time or options.depth):
+            raise UsageError("--json describes the plan with all nodes: leave --time and --depth out")
         if options.time:
             return self._time(options)
         if options.flame or options.trace or options.steps is not None:
@@ -43,6 +46,7 @@ class Explain(Verb):
                 options.overrides,
                 frames=options.frames,
                 depth=options.depth,
+                as_json=options.json,
                 plugin_files=options.plugin,
             )
         return explain_recipe(
@@ -50,6 +54,7 @@ class Explain(Verb):
             section=options.section,
             frames=options.frames,
             depth=options.depth,
+            as_json=options.json,
             plugin_files=options.plugin,
         )
 
