@@ -161,6 +161,10 @@ REFUSED = {
     "borders cut off": (one("MaxPool", (1, 4, 4), kernel_shape=[2, 2], pads=[0, -1, 0, 0]),
                         "its settings do not belong to such an image"),
     "weights of other sizes": (cell("LSTM", w=some(1, 11, 2)), "its weights do not have the sizes that it says"),
+    "weights of two directions": (
+        cell("LSTM", w=some(2, 12, 2), r=some(2, 12, 3), b=some(2, 24)),
+        "its weights do not have the sizes that it says",
+    ),
     "a first state of another size": (
         cell("LSTM", h=some(1, 4, 2)), "its first state does not have the size that it says"
     ),

@@ -56,6 +56,8 @@ def unrolled(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
     if not 0 < steps <= _MOST_STEPS:
         raise Unreadable(f"it takes {steps} steps")
     ways = {"bidirectional": [False, True], "reverse": [True]}.get(given.get("direction", "forward"), [False])
+    if any(isinstance(each, Constant) and len(each.array) != len(ways) for each in (*inputs[1:4], inputs[7])):
+        raise Unreadable("its weights are not of the directions that it says")
     runs = [_Direction(reader, node, given, inputs, number).run(value, back) for number, back in enumerate(ways)]
     found = [joined(reader, [unsqueezed(reader, rows, 1) for rows, *_ in runs], 1)]
     for place in (1, 2) if node.op_type == "LSTM" else (1,):
