@@ -192,6 +192,23 @@ def test_alignments(make) -> None:
     assert fast == [2 * t % 7 for t in range(len(fast))]
 
 
+def test_all_labels_that_do_not_fit_are_told_of(make) -> None:
+    """The first ones by name; of the others how many there are."""
+    wrong = "".join(f"{name}{i} 0 0\n" for name in LENGTHS for i in range(2))
+    Path("wav.scp").write_text("".join(f"{n}{i} {p}\n" for n, p in _files() for i in range(2)) + "good utt-b.flac\n")
+    Path("ali.txt").write_text(f"{wrong}good {' '.join('0' * FRAMES['utt-b'])}\n")
+    text = "labels=[ labelFile=ali.txt ; labelDim=7 ; labelType=alignment ]"
+    reader = make(f"maxErrors=10\n{ORDER}{F}{text}")
+    assert list(utterances(reader)) == ["good"]
+    told = [line for line in reader.told if "ali.txt:" in line]
+    assert len(told) == 6
+    assert told[-1] == "WARNING: ali.txt: 10 malformed utterances left out in all"
+
+
+def _files() -> list[tuple[str, str]]:
+    return [(name, next(Path().glob(f"{name}.*")).name) for name in LENGTHS]
+
+
 def test_tokens_for_ctc(make) -> None:
     """Each token has its share of the frames, and the value 2 where it begins; equal ones stay two."""
     Path("text").write_text("utt-a b a a\nutt-c a\nutt-e c b\n")

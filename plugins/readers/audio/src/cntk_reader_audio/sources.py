@@ -71,11 +71,20 @@ class Form:
 
 
 class _Utterances(ChunkSource):
-    """Utterances in chunks. A subclass finds them and reads a column."""
+    """Utterances in chunks. A subclass finds them and reads a column.
 
-    def __init__(self, title: str, form: Form) -> None:
+    Args:
+        title: the file that names them.
+        form: how they go into the network.
+        max_errors: malformed ones that are left out.
+        warn: function for warnings, one line each.
+    """
+
+    def __init__(self, title: str, form: Form, max_errors: int, warn: Warn) -> None:
         self._title = title
         self.form = form
+        self._max_errors = max_errors
+        self._warn = warn
         self._lock = Lock()
         self._starts: list[int] = []
         self._index: list[ChunkInfo] = []
@@ -97,6 +106,15 @@ class _Utterances(ChunkSource):
             frames = np.array([one.frames for one in self.found()], dtype=np.int64)
             self._starts, self._index = cut_chunks(frames)
         return self._index
+
+    def _leave_out(self, errors: Sequence[CntkError]) -> None:
+        """Tell of utterances that are left out. Raises a CntkError if there are more than ``maxErrors``."""
+        if len(errors) > self._max_errors:
+            raise _too_many(errors, self._max_errors, self._title)
+        for error in errors[:_SHOWN]:
+            self._warn(f"WARNING: left out: {error}")
+        if len(errors) > _SHOWN:
+            self._warn(f"WARNING: {self}: {len(errors)} malformed utterances left out in all")
 
     def keys(self, chunk: int) -> list[str]:
         """Return the keys of a chunk's utterances."""
@@ -146,12 +164,10 @@ class WaveSource(_Utterances):
         longest: int | None,
         warn: Warn,
     ) -> None:
-        super().__init__(str(options.script), form)
+        super().__init__(str(options.script), form, max_errors, warn)
         self._options = options
         self._noise = noise
-        self._max_errors = max_errors
         self._longest = longest
-        self._warn = warn
         where = options.where or Location("<options>")
         self._entries, self._wrong = read_list(options.script, where, options.max_line_bytes)
         self._found: list[Utterance] | None = None
@@ -163,12 +179,7 @@ class WaveSource(_Utterances):
         if self._found is None:
             errors: list[CntkError] = []
             found = list(self._measure(errors))
-            if len(errors) > self._max_errors:
-                raise _too_many(errors, self._max_errors, self._title)
-            for error in errors[:_SHOWN]:
-                self._warn(f"WARNING: left out: {error}")
-            if len(errors) > _SHOWN:
-                self._warn(f"WARNING: {self}: {len(errors)} malformed utterances left out in all")
+            self._leave_out(errors)
             self._found = found
         return self._found
 
@@ -267,12 +278,10 @@ class LabelSource(_Utterances):
         title: str,
         warn: Warn,
     ) -> None:
-        super().__init__(title, form)
+        super().__init__(title, form, max_errors, warn)
         self._labels = labels
         self._waves = waves
         self._dim = dim
-        self._max_errors = max_errors
-        self._warn = warn
         self._found: list[Utterance] | None = None
 
     def found(self) -> Sequence[Utterance]:
@@ -280,10 +289,7 @@ class LabelSource(_Utterances):
         if self._found is None:
             errors: list[CntkError] = []
             found = list(self._fitting(errors))
-            if len(errors) > self._max_errors:
-                raise _too_many(errors, self._max_errors, self._title)
-            for error in errors[:_SHOWN]:
-                self._warn(f"WARNING: left out: {error}")
+            self._leave_out(errors)
             self._found = found
         return self._found
 
