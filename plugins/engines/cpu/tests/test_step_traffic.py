@@ -86,6 +86,11 @@ def layer_normalized(net: Net, x: Node) -> Node:
     return images.inferred(net, net.node("LayerNormalization", x, scale, bias, attributes=attributes))
 
 
+def plainly_normalized(net: Net, x: Node) -> Node:
+    attributes = OPS["LayerNormalization"].attributes(axes=1)
+    return images.inferred(net, net.node("LayerNormalization", apply(net, "Tanh", x), attributes=attributes))
+
+
 def stacked_and_cut(net: Net, x: Node) -> Node:
     both = apply(net, "RowStack", apply(net, "Tanh", x), x)
     attributes = OPS["Slice"].attributes(begin=3, end=9, axis=1)
@@ -114,7 +119,10 @@ NETWORKS: dict[str, Build] = {
     "gated": rows(gated),
     "read three times": rows(read_three_times),
     "layer normalization": rows(layer_normalized),
+    "layer normalization without numbers": rows(plainly_normalized),
     "stack and slice": rows(stacked_and_cut),
+    "sum of products": rows(lambda net, x: apply(net, "Plus", apply(net, "Times", net.parameter(6, 6), x), x)),
+    "sum of a product and a vector": rows(lambda net, x: apply(net, "Plus", x, net.parameter(6))),
     "normalized rows": rows(lambda net, x: apply(net, "Tanh", normalized(net, x, spatial=False))),
 }
 
