@@ -88,6 +88,15 @@ def test_a_broadcast_goes_down_a_tree_from_its_root():
     assert found == pytest.approx([0.25 + 1 + 0.5 + 1 + 0.25, 2.0 + 0.25 + 0.5 + 1 + 0.25, 0.5, 2.25])
 
 
+def test_a_broadcast_among_three():
+    def work(communicator):
+        communicator.broadcast(zeros(1), 1)
+        return communicator.now()
+
+    # Rank 1 sends to rank 2, then to rank 0.
+    assert run(3, work, latency=1.0, overhead=0.25) == pytest.approx([1.75, 0.5, 1.5])
+
+
 def test_ranks_of_a_host_do_not_use_its_link():
     network = {"ranks_per_host": 2, "local_bandwidth": 4e3, "local_latency": 0.0625, "bandwidth": 1e3, "latency": 0.5}
 
@@ -283,6 +292,19 @@ def test_looking_in_vain_is_told_of_only_where_nothing_can_happen_any_more():
     assert run(2, work, overhead=2e-5)[0] > 20_000
 
 
+def test_a_message_makes_up_for_looks_in_vain():
+    def work(communicator):
+        found = 0
+        for _ in range(2 if communicator.rank == 0 else 0):
+            for _ in range(6000):
+                assert communicator.poll() is None
+            communicator.send(zeros(1), 0)
+            found += communicator.poll() is not None
+        return found
+
+    assert run(2, work) == [2, 0]
+
+
 def test_work_in_the_background_begins_when_the_work_before_it_is_done():
     def work(communicator):
         communicator.advance(1.0)
@@ -326,6 +348,7 @@ def test_an_error_in_the_background_comes_out_where_it_is_waited_for():
 
 
 def test_the_end_of_a_run_is_that_of_its_last_rank():
+    assert SimulatedCommunicator.simulation(SimulationPlan(2)).ended_at == 0.0
     _, simulation = simulated(3, lambda one: one.advance([1.0, 7.0, 2.0][one.rank]))
     assert simulation.ended_at == 7.0
     simulation.run(lambda one: one.advance(0.5))
