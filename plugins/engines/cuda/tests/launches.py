@@ -5,7 +5,7 @@ Blocks that are too many or too few, and kernels that could have been one, chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +55,29 @@ class Launches:
 
     def __str__(self) -> str:
         return " ".join(map(str, attrs.astuple(self)))
+
+
+def texts_of(monkeypatch: Any, sample: Sample, minibatches: Sequence[Minibatch]) -> list[set[str]]:
+    """Return the texts of the kernels that each minibatch, one after the other, adds to those before."""
+    seen: set[str] = set()
+    found: list[set[str]] = []
+
+    def kernel(gpu: Gpu, spec: Any, dtype: Any) -> Any:
+        if spec.text not in seen:
+            seen.add(spec.text)
+            found[-1].add(spec.text)
+        return SimpleNamespace()
+
+    monkeypatch.setattr(bound.Runner, "__call__", lambda runner: None)
+    monkeypatch.setattr(Gpu, "kernel", kernel)
+    monkeypatch.setattr(Gpu, "of_text", lambda gpu, text, name, dtype: SimpleNamespace())
+    engine = CudaEngine()
+    engine.gpu.processors = 4
+    run = start(engine, sample, rule=MOMENTUM)
+    for data in minibatches:
+        found.append(set())
+        run.program.train_step(data, run.scalars(MOMENTUM))
+    return found
 
 
 def count_launches(

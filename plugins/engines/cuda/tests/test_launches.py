@@ -12,7 +12,7 @@ import pytest
 import test_images
 from cntk_engine_cuda.binding import KERNELS
 from cuda_images import images
-from launches import count_launches
+from launches import count_launches, texts_of
 
 from cntk_core.api import Minibatch, core_ops
 from cntk_testing.networks import SAMPLES, Sample
@@ -81,3 +81,13 @@ def expected() -> dict[str, str]:
 def test_what_a_step_launches(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     sample, minibatch = CASES[name]()
     assert count_launches(monkeypatch, sample, minibatch) == expected()[name]
+
+
+@pytest.mark.usefixtures("standin")
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_kernels_serve_minibatches_of_all_sizes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """How many frames there are is told at the launch; compiling takes longer than a step."""
+    sample = SAMPLES[name]("float32")
+    first, *later = texts_of(monkeypatch, sample, [sample.minibatch(count) for count in (32768, 49152, 40960)])
+    assert first
+    assert later == [set(), set()]
