@@ -10,8 +10,8 @@ import pytest
 from cntk_core.errors import ShapeError, WrongResult
 from cntk_core.ops.families.reshaping import ReshapeAttributes
 from cntk_core.ops.families.slicing import SliceAttributes
-from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
 from cntk_core.ops.language.op import NoAttributes
+from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
 from cntk_core.ops.language.shapes import (
     FREE,
     Free,
@@ -74,7 +74,7 @@ def test_lengths_of_axes():
     assert samples_axis((AXIS, 3)) is None
     assert samples_axis((3, SAMPLES)) is None
     assert samples_axis(()) is None
-    assert AXIS == Longest("*")
+    assert Longest("*") == AXIS
     assert len({AXIS, OTHER, SAMPLES}) == 3
     copied = pickle.loads(pickle.dumps(SAMPLES))
     assert (copied.axis, copied.samples, copied.key) == ("*", True, SAMPLES.key)
