@@ -11,7 +11,7 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.families.frame_moves import emissions, packed_columns
+from cntk_core.ops.families.frame_moves import emissions, packed_columns, to_sequences
 from cntk_core.ops.families.sequences import GATHER
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
@@ -151,6 +151,18 @@ def test_a_static_axis_becomes_sequences(lengths):
     np.testing.assert_array_equal(program.value("sequences"), np.array(expected).reshape(-1, 2))
     if any(lengths):
         check_gradients(network, network["criterion"], batch)
+
+
+@pytest.mark.parametrize(("lengths", "wrong"), [([3, 4, 1], 4), ([3, -1, 1], -1), ([0, 3], None)])
+def test_lengths_beyond_the_axis_that_becomes_sequences(lengths, wrong):
+    layout = sequence_layout([1] * len(lengths))
+    context = OpContext((True, True), len(lengths), layout=layout, layouts=(layout, layout))
+    if wrong is None:
+        assert to_sequences(context, lengths, 3).frames == sum(lengths)
+        return
+    with pytest.raises(DataError) as caught:
+        to_sequences(context, lengths, 3)
+    assert caught.value.message == f"ToSequence: a length of {wrong} for an axis of 3"
 
 
 @pytest.mark.parametrize("index", [5, -1])

@@ -78,6 +78,29 @@ def test_the_square_error_of_sparse_values_flows_to_the_dense_ones(sparse):
     np.testing.assert_allclose(found[1 - sparse], 6.0 * (values[0] - values[1]), rtol=1e-12)
 
 
+def test_the_cross_entropy_of_sparse_labels_is_that_of_dense_ones():
+    chances = np.random.default_rng(4).dirichlet(np.ones(3), 4)
+    labels = np.eye(3)[[0, 2, 2, 1]] * np.array([[1.0], [0.5], [2.0], [1.0]])
+    op, context = TABLE.find("", "CrossEntropy"), OpContext((True, True), 4)
+    for given in (labels, scipy.sparse.csr_array(labels)):
+        output = run_forward(op, np, [given, chances], op.attributes(), context)
+        np.testing.assert_allclose(output, [-(labels * np.log(chances)).sum()], rtol=1e-12)
+        needs = [given is labels, True]
+        found = run_gradient(op, np, np.array([3.0]), output, [given, chances], op.attributes(), context, needs)
+        np.testing.assert_allclose(found[1], -3.0 * labels / chances, rtol=1e-12)
+        if given is labels:
+            np.testing.assert_allclose(found[0], -3.0 * np.log(chances), rtol=1e-12)
+
+
+def test_a_product_in_whole_numbers_of_nothing_but_zeros():
+    op, context = TABLE.find("", "QuantizedTimes"), OpContext((False, True), 2)
+    attributes = op.attributes(bit_smoothing_a=0, bit_smoothing_b=0)
+    for left, right in ((np.zeros((3, 2)), np.ones((2, 3))), (np.ones((3, 2)), np.zeros((2, 3)))):
+        np.testing.assert_array_equal(run_forward(op, np, [left, right], attributes, context), np.zeros((2, 2)))
+    ones = run_forward(op, np, [np.full((3, 2), 0.5), np.full((2, 3), 2.0)], attributes, context)
+    np.testing.assert_allclose(ones, np.full((2, 2), 3.0), rtol=1e-12)
+
+
 def test_labels_of_lattice_free_mmi_may_be_sparse_or_have_two_axes(tmp_path):
     path = tmp_path / "den.graph"
     path.write_text("start 0 1\nclass 0 0\nclass 1 3\narc 0 0 0.5\narc 0 1 0.5\narc 1 1 1\n")
