@@ -13,6 +13,7 @@ from cntk_core.ops.families.cropping import CropAttributes
 from cntk_core.ops.families.lattice_free import LATTICE_FREE_MMI, LatticeFreeAttributes
 from cntk_core.ops.families.ordering import TopKAttributes
 from cntk_core.ops.families.outputs import MultiplexerAttributes
+from cntk_core.ops.families.pooling import PoolingAttributes
 from cntk_core.ops.kernel import kernel, kernels
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.layouts import sequence_layout
@@ -282,3 +283,59 @@ def test_kernels_are_of_an_op_or_of_one_of_the_cores_by_name():
 @pytest.mark.parametrize(("rows", "nothing"), [(True, True), (True, False), (False, True)])
 def test_what_goes_row_by_row_and_keeps_nothing_can_be_in_loops(rows, nothing):
     assert Traits(row_wise=rows, keeps_nothing=nothing).in_loops == (rows and nothing)
+
+
+POOLS = PoolingAttributes((2, 2), stride=2, auto_padding=False)
+KERNELS = ConvolutionAttributes((3, 3), 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "shapes", "expected"),
+    [
+        ("PoolingTangent", POOLS, [(2, 6, 4), (2, 6, 4)], (2, 3, 2)),
+        ("PoolingTangent", POOLS, [(2, 6, 4), (2, 4, 6)], "the change of the data is [6 x 4 x 2], not [4 x 6 x 2]"),
+        ("PoolingGradient", POOLS, [(2, 6, 4), (2, 3, 2)], (2, 6, 4)),
+        ("PoolingGradient", POOLS, [(2, 6, 4), (2, 6, 4)], "the gradient of the value is [4 x 6 x 2], not [2 x 3 x 2]"),
+        ("MaxUnpoolingGradient", POOLS, [(2, 6, 4), (2, 6, 4)], (2, 3, 2)),
+        ("MaxUnpoolingGradient", POOLS, [(6, 4), (3, 2)], "the gradient of the value is [2 x 3], not [4 x 6]"),
+        ("ConvolutionData", KERNELS, [(5, 2, 3, 3), (2, 6, 4), (5, 6, 4)], (2, 6, 4)),
+        (
+            "ConvolutionData",
+            KERNELS,
+            [(5, 2, 3, 3), (2, 6, 4), (2, 6, 4)],
+            "the gradient of the value is [4 x 6 x 2], not [4 x 6 x 5]",
+        ),
+        ("ConvolutionWeights", KERNELS, [(5, 2, 3, 3), (2, 6, 4), (5, 6, 4)], (5, 2, 3, 3)),
+        (
+            "ConvolutionWeights",
+            KERNELS,
+            [(5, 2, 3, 3), (2, 6, 4), (2, 6, 4)],
+            "the convolution gives [4 x 6 x 5], not [4 x 6 x 2]",
+        ),
+        ("SumOfOuterProducts", None, [(4,), (5,)], (5, 4)),
+        ("SumOfOuterProducts", None, [(2, 4), (2, 5)], (5, 4)),
+        ("SumOfOuterProducts", None, [(3, 4), (2, 5)], "the vectors of [4 x 3] and [5 x 2] do not make pairs"),
+        ("SumOfOuterProducts", None, [(), (5,)], "the vectors of [1] and [5] do not make pairs"),
+        ("SumOfOuterProducts", None, [(5,), ()], "the vectors of [5] and [1] do not make pairs"),
+        ("AttentionProducts", None, [(7, 4), (4,)], (7,)),
+        ("AttentionMemory", None, [(7, 4), (7,), (4,)], (7, 4)),
+        ("AttentionMemory", None, [(7, 4), (7,), (5,)], "a step of the memory [4 x 7] is [4], a frame [5]"),
+        ("SumFrames", None, [(2, 3)], (2, 3)),
+    ],
+)
+def test_shapes_of_what_derivatives_are_made_of(name, attributes, shapes, expected):
+    op = TABLE.find("", name)
+    settings = op.attributes() if attributes is None else attributes
+    if isinstance(expected, tuple):
+        assert op.infer(shapes, settings) == expected
+        return
+    with pytest.raises(ShapeError) as error:
+        op.infer(shapes, settings)
+    assert error.value.message == expected
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_sums_over_frames(framed):
+    op, value = TABLE.find("", "SumFrames"), np.arange(6.0).reshape(3, 2)
+    found = run_forward(op, np, [value], op.attributes(), OpContext((framed,), 3))
+    np.testing.assert_array_equal(found, [6, 9] if framed else value)
