@@ -19,6 +19,8 @@ TABLE = core_ops()
 
 PADDED = (True, True, False)
 TRANSPOSED = ConvolutionAttributes((3, 3, 5), 2, auto_padding=PADDED, transpose=True)
+UNCOUNTED = ConvolutionAttributes((3, 3, 5), auto_padding=PADDED, transpose=True)
+MANY_MAPS = ConvolutionAttributes((3, 3, 2), (2, 1, 5), auto_padding=PADDED)
 OWN_WEIGHTS = ConvolutionAttributes((3, 3, 2), 5, auto_padding=PADDED, sharing=False)
 GROUPS = ConvolutionAttributes((3, 3, 2), auto_padding=PADDED, groups=2)
 
@@ -70,6 +72,8 @@ COMPLETED = [
     ("Convolution", ConvolutionAttributes((3, 3, 2)), [(0, 7), (2, 6, 6)], [(18, 7), (2, 6, 6)]),
     ("Convolution", GROUPS, [(4, 0, 0, 0), (4, 6, 6)], [(4, 2, 3, 3), (4, 6, 6)]),
     ("Convolution", TRANSPOSED, [(2, 0, 0, 0), (2, 6, 6)], [(2, 5, 3, 3), (2, 6, 6)]),
+    ("Convolution", UNCOUNTED, [(0, 0, 0, 0), (2, 6, 6)], [(2, 5, 3, 3), (2, 6, 6)]),
+    ("Convolution", MANY_MAPS, [(0, 0, 0, 0, 0, 0), (2, 6, 6)], [(5, 1, 2, 2, 3, 3), (2, 6, 6)]),
     ("Convolution", OWN_WEIGHTS, [(0, 5), (2, 6, 6)], [(648, 5), (2, 6, 6)]),
     ("Convolution", OWN_WEIGHTS, [(0, 0), (2, 6, 6)], [(0, 0), (2, 6, 6)]),
     (

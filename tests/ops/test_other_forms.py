@@ -79,6 +79,21 @@ def test_the_square_error_of_sparse_values_flows_to_the_dense_ones(sparse):
     np.testing.assert_allclose(found[1 - sparse], 6.0 * (values[0] - values[1]), rtol=1e-12)
 
 
+@pytest.mark.parametrize("sparse", [0, 1])
+def test_the_square_error_of_sparse_values_and_a_constant(sparse):
+    labels, constant = np.eye(3)[[0, 2, 2, 1]] * 2.0, np.array([0.5, -1.0, 2.0])
+    inputs, framed = [scipy.sparse.csr_array(labels), constant], [True, False]
+    if sparse == 1:
+        inputs.reverse()
+        framed.reverse()
+    op, context = TABLE.find("", "SquareError"), OpContext(tuple(framed), 4)
+    output = run_forward(op, np, inputs, op.attributes(), context)
+    np.testing.assert_allclose(output, [((labels - constant) ** 2).sum()], rtol=1e-12)
+    needs = [index != sparse for index in range(2)]
+    found = run_gradient(op, np, np.array([3.0]), output, inputs, op.attributes(), context, needs)
+    np.testing.assert_allclose(found[1 - sparse], 6.0 * (constant - labels).sum(axis=0), rtol=1e-12)
+
+
 def test_the_cross_entropy_of_sparse_labels_is_that_of_dense_ones():
     chances = np.random.default_rng(4).dirichlet(np.ones(3), 4)
     labels = np.eye(3)[[0, 2, 2, 1]] * np.array([[1.0], [0.5], [2.0], [1.0]])
@@ -190,9 +205,9 @@ WINDOWS = ConvolutionAttributes((3, 3), 5)
         ),
         (
             "Convolution",
-            ConvolutionAttributes((3, 3, 5), 2, transpose=True),
+            ConvolutionAttributes((3, 3, 5), 2, (2, 2, 5), transpose=True),
             [(2, 5, 3, 3), (2, 6, 7)],
-            (5, 6, 7),
+            (5, 11, 13),
             2 * 45 * 2 * 42,
         ),
     ],
@@ -243,14 +258,16 @@ def test_maps_that_follow_from_the_weights():
     assert CONVOLUTION.infer([(2, 5, 3, 3), (2, 6, 6)], back) == (5, 6, 6)
 
 
-@pytest.mark.parametrize(("left", "right"), [(1, 1), (2, 3), (3, 1)])
+@pytest.mark.parametrize(
+    ("left", "right"), [((1,), (1,)), ((2,), (3,)), ((3,), (1,)), ((4, 2), (3, 4)), ((4, 2), (4,))]
+)
 def test_gradients_of_sums_over_the_steps_of_sequences(left, right):
     """Times over the sequence axis: for each sequence the sum of the products of its frames."""
     op = TABLE.find("", "Times")
     attributes = op.attributes(infer_input_rank_to_map=-2)
     form, layout = op.form_of(attributes), sequence_layout([3, 1, 2])
-    rng = np.random.default_rng(left)
-    inputs = [rng.normal(size=(6, left)), rng.normal(size=(6, right))]
+    rng = np.random.default_rng(len(left))
+    inputs = [rng.normal(size=(6, *left)), rng.normal(size=(6, *right))]
     context = OpContext((True, True), 6, layout=layout, layouts=(layout, layout))
     value = run_forward(form, np, inputs, attributes, context)
     arriving = rng.normal(size=value.shape)

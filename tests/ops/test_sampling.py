@@ -49,6 +49,19 @@ def test_distributions(kind, args, mean, deviation, low, high, dtype):
         assert set(np.unique(found)) == {0.0, 1.0}
 
 
+def test_what_has_no_chance_never_comes():
+    class Lowest:
+        """A generator of the smallest number that there is."""
+
+        def random(self, shape, dtype):
+            return np.zeros(shape, dtype)
+
+    context = OpContext((False,), 1, random=Lowest)
+    for chance, expected in ((0.0, 0.0), (1e-9, 1.0)):
+        attributes = RandomDistributionAttributes("bernoulli", (chance,))
+        assert run_forward(RANDOM_DISTRIBUTION, np, [np.zeros(3)], attributes, context).tolist() == [expected] * 3
+
+
 def test_values_without_an_input_have_the_dimensions_that_are_given():
     found = forward(RANDOM_DISTRIBUTION, [], RandomDistributionAttributes(dims=(2, 3)))
     assert found.shape == (3, 2)
