@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from cntk_kit_engines.processor import processor
+
 MOST_OVERLAP_TESTS = 512
 """Tests, made before a loop over columns, that its operands and results do not overlap. With more of them, the compiler
 would not make vector code; a recurrent cell has more than its usual limit of 8."""
@@ -92,6 +94,9 @@ def level_of(triple: str, features: Mapping[str, bool]) -> str | None:
 @cache
 def host_level() -> str | None:
     """The level of this machine; None if nothing is shipped for it."""
+    known = processor()
+    if known is not None:
+        return level_of("x86_64-unknown-linux-gnu", dict.fromkeys(known.features, True))
     import llvmlite.binding as llvm
 
     return level_of(llvm.get_process_triple(), llvm.get_host_cpu_features())
