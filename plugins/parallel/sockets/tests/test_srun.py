@@ -1,4 +1,4 @@
-"""Tasks of ``srun`` that find each other without MPI: only the variables that Slurm sets, in processes of this machine."""
+"""Tasks of ``srun`` that find each other without MPI, by the variables that Slurm sets."""
 
 from __future__ import annotations
 
