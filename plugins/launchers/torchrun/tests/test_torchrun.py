@@ -1,4 +1,4 @@
-"""The launcher ``torchrun``: for real, where PyTorch is installed or ``CNTK_PEER_PYTHON`` names a Python that has it."""
+"""The launcher ``torchrun``: for real, where PyTorch is, or ``CNTK_PEER_PYTHON`` names a Python that has it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ CPUS, GPUS = "CNTK_RAY_CPUS", "CNTK_RAY_GPUS"
 """Variables with what Ray sets aside for each rank: processors (1) and GPUs (0)."""
 
 GRACE, LAST = 2.5, 30.0
-"""Seconds that the others have to end after one has failed; after one has come to the end, where losses are tolerated."""
+"""Seconds that others have to end after one has failed; where losses are tolerated, after one has come to the end."""
 
 LOST = 128 + 9
 """Exit code of a rank whose actor is gone."""
