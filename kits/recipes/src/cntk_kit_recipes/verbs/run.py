@@ -64,9 +64,7 @@ class Test(Verb):
 
 def _add_ranks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--ranks", type=int, metavar="N", help="start N ranks that do it together")
-    parser.add_argument(
-        "--on", metavar="NAME", help="what starts them: ray, slurm, torchrun, ..."
-    )
+    parser.add_argument("--on", metavar="NAME", help="what starts them: ray, slurm, torchrun, ...")
     parser.add_argument("--elastic", action="store_true", help="when ranks are lost, the others go on")
     parser.add_argument("--min-ranks", type=int, metavar="N", help="ranks that must be left; by default 1")
 
