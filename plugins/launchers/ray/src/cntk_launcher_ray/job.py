@@ -170,7 +170,7 @@ def connect(ranks: int) -> Any:
 
     import ray
 
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         ray.init(address="auto", **quiet)
     except ConnectionError:

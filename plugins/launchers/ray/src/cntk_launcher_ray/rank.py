@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 REPORTS = "CNTK_RANK_REPORTS"
 """Variable with the folder where ranks leave word for the command that has started them."""
@@ -56,7 +56,8 @@ class Rank:
         with socket.socket() as free:  # nobody can connect to it
             free.bind(("", 0))
             port = int(free.getsockname()[1])
-        return Place(ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), port)
+        util: Any = ray.util  # parts of it have no types
+        return Place(ray.get_runtime_context().get_node_id(), util.get_node_ip_address(), port)
 
     def run(self, command: Sequence[str], environment: Mapping[str, str], folder: str) -> Iterator[Event]:
         """Run the command in a folder and yield what it says, at last its exit code.
