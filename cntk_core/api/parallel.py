@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cntk_core.contract.parallel import Launcher, Message, Pending, StepCounts, Watch
+from cntk_core.contract.parallel import Launcher, Message, Pending, RankLauncher, StepCounts, Watch
 from cntk_core.contract.simulation import (
     NetworkModel,
     SimulatedRank,
@@ -30,6 +30,7 @@ __all__ = [
     "Message",
     "NetworkModel",
     "Pending",
+    "RankLauncher",
     "Rendezvous",
     "SimulatedRank",
     "Simulation",

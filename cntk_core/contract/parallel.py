@@ -75,6 +75,29 @@ class Launcher:
     shown: Callable[[Iterable[str]], Iterable[str]] | None = None
 
 
+class RankLauncher(Component):
+    """Starts the ranks of ``cntk train recipe.cntk -n 4 --on NAME``. Made without arguments.
+
+    Attributes:
+        communicator: connects the ranks where the recipe names none; empty: the one that goes with their variables.
+        is_here: all ranks are on this machine, and share its processors.
+    """
+
+    communicator: ClassVar[str] = ""
+    is_here: ClassVar[bool] = False
+
+    @abstractmethod
+    def launcher(self, ranks: int, *, elastic: bool = False) -> Launcher:
+        """Return what starts so many processes; as :meth:`Communicator.launcher`, wherever they are.
+
+        The ranks get the environment of the command and find their number in variables of their own. A signal to the
+        launcher is one to all of them.
+        """
+
+    def ended(self, code: int) -> None:
+        """All ranks have ended, and been told of; the command ends with this exit code (138 after SIGUSR1)."""
+
+
 class Pending(Generic[T]):
     """Work in the background (:meth:`Communicator.background`), here done already; who overlaps overrides both."""
 

@@ -14,7 +14,7 @@ from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.initializer import ParameterInitializer
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.model_format import ModelFormat
-from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
+from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer, RankLauncher
 from cntk_core.contract.reader import DataReader
 from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.verb import Verb
@@ -54,10 +54,8 @@ MODEL_FORMAT = Kind("model format", "cntk.model_formats", ModelFormat)
 INITIALIZER = Kind("initializer", "cntk.initializers", ParameterInitializer)
 SCHEDULE = Kind("schedule", "cntk.schedules", EpochSchedule)
 DATASET = Kind("data set", "cntk.datasets", Dataset)
-KINDS = (
-    *(ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, AGGREGATION, COMMUNICATOR),
-    *(ACTION, VERB, MODEL_FORMAT, INITIALIZER, SCHEDULE, DATASET),
-)
+LAUNCHER = Kind("launcher", "cntk.launchers", RankLauncher)
+KINDS = tuple(value for value in list(vars().values()) if isinstance(value, Kind))
 
 
 class Lazy(Protocol):
@@ -276,7 +274,7 @@ class Registry:
 
     Attributes:
         engines, builders, readers, writers, learners, parallelizers, aggregations, communicators, actions, verbs,
-            model_formats, initializers, schedules, datasets: the components by name.
+            model_formats, initializers, schedules, datasets, launchers: the components by name.
         preferences: who comes before whom, and what is switched off.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
@@ -302,6 +300,7 @@ class Registry:
         self.initializers: ComponentTable[ParameterInitializer] = ComponentTable(INITIALIZER, self)
         self.schedules: ComponentTable[EpochSchedule] = ComponentTable(SCHEDULE, self)
         self.datasets: ComponentTable[Dataset] = ComponentTable(DATASET, self)
+        self.launchers: ComponentTable[RankLauncher] = ComponentTable(LAUNCHER, self)
         self._operations: Operations | None = None
         self._op_scans: list[Scan] = []
         self._kernels: Kernels | None = None
@@ -310,11 +309,7 @@ class Registry:
     @property
     def tables(self) -> tuple[ComponentTable[Any], ...]:
         """All component tables."""
-        data = (self.readers, self.writers)
-        parallel = (self.parallelizers, self.aggregations, self.communicators)
-        doing = (self.actions, self.verbs)
-        named = (self.model_formats, self.initializers, self.schedules, self.datasets)
-        return (self.engines, self.builders, *data, self.learners, *parallel, *doing, *named)
+        return tuple(value for value in vars(self).values() if isinstance(value, ComponentTable))
 
     def table(self, word: str) -> ComponentTable[Any]:
         """Return the table of a kind (``reader``)."""
@@ -326,17 +321,12 @@ class Registry:
         if self._operations is None:
             from cntk_core.plugins.third_party_ops import Operations
 
-            self._operations = Operations(self)
-            for scan in self._op_scans:
-                self._operations.add_scan(scan)
+            self._operations = Operations(self, self._op_scans)
         return self._operations
 
     def add_op_scan(self, scan: Scan) -> None:
         """Offer ops that are looked up when one is asked for; the op table is not made before that."""
-        if self._operations is None:
-            self._op_scans.append(scan)
-        else:
-            self._operations.add_scan(scan)
+        self._op_scans.append(scan)
 
     @property
     def kernels(self) -> Kernels:
@@ -344,17 +334,12 @@ class Registry:
         if self._kernels is None:
             from cntk_core.plugins.third_party_kernels import Kernels
 
-            self._kernels = Kernels(self)
-            for scan in self._kernel_scans:
-                self._kernels.add_scan(scan)
+            self._kernels = Kernels(self, self._kernel_scans)
         return self._kernels
 
     def add_kernel_scan(self, scan: Scan) -> None:
         """Offer kernels that are looked up when an engine wants some."""
-        if self._kernels is None:
-            self._kernel_scans.append(scan)
-        else:
-            self._kernels.add_scan(scan)
+        self._kernel_scans.append(scan)
 
     @contextmanager
     def provided_by(self, source: Source) -> Iterator[None]:

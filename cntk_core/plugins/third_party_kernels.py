@@ -65,20 +65,16 @@ def _kernels_in(value: Any) -> Iterator[Kernel]:
 class Kernels:
     """All kernels, by engine. A wheel is loaded only when kernels for its engine are asked for."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, scans: list[Scan]) -> None:
         self._registry = registry
         self._added: list[tuple[Source, Kernel]] = []
-        self._scans: list[Scan] = []
+        self._scans = scans
         self._offers: list[KernelsOffer] = []
 
     def add(self, kernel: Kernel, source: Source | None = None) -> Kernel:
         """Add a kernel and return it. It is asked before those of wheels, and the one added last before the others."""
         self._added.insert(0, (source or self._registry.source, kernel))
         return kernel
-
-    def add_scan(self, scan: Scan) -> None:
-        """Offer kernels that are looked up when an engine wants some."""
-        self._scans.append(scan)
 
     def offers(self) -> tuple[KernelsOffer, ...]:
         """What wheels offer, in the order of names. Nothing is loaded."""

@@ -66,11 +66,11 @@ class Operations:
     ``wheel-name:op`` says which one is meant.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, scans: list[Scan]) -> None:
         self._registry = registry
         self._core = core_ops()
         self._added: dict[Source, OpTable] = {}
-        self._scans: list[Scan] = []
+        self._scans = scans
         self._offers: list[OpsOffer] = []
         self._waiting: list[OpsOffer] = []
         self._refused: dict[OpsOffer, PluginError] = {}
@@ -94,10 +94,6 @@ class Operations:
                     hint="Give the op another name.",
                 )
         return self._added.setdefault(source or self._registry.source, OpTable()).add(op)
-
-    def add_scan(self, scan: Scan) -> None:
-        """Offer ops that are looked up when an op is asked for that is none of the core's."""
-        self._scans.append(scan)
 
     def find(self, language: str, name: str) -> Op | None:
         """Return the op of a name in a language, None if there is none. Case does not count.

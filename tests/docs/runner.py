@@ -42,6 +42,7 @@ REASONS = (
     "needs a machine without MPI",
     "needs Slurm",
     "needs PyTorch",
+    "needs Ray",
     "needs TensorBoard",
     "needs MLflow",
     "needs a notebook",

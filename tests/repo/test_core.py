@@ -41,7 +41,9 @@ ALLOWED: dict[str, set[str]] = {
 """Where core and kits may say the name of a plugin or of a wheel, and why."""
 
 COMPONENTS = ("engines", "builders", "readers", "writers", "learners", "parallelizers", "aggregations", "communicators")
-WHEEL = re.compile(r"cntk[-_](?:action|builder|engine|hook|learner|model|parallel|reader|testing|tool(?!kit))[-_\w]*")
+WHEEL = re.compile(
+    r"cntk[-_](?:action|builder|engine|hook|launcher|learner|model|parallel|reader|testing|tool(?!kit))[-_\w]*"
+)
 
 
 def modules(root: Path) -> Iterator[Path]:

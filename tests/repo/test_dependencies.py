@@ -56,6 +56,10 @@ NEVER_IMPORTED = {
     },
     # What an estimator asks for by name: learners, and an engine that is there everywhere.
     "cntk_fit": {"cntk-engine-cpu", "cntk-learner-adam", "cntk-learner-sgd"},
+    # What connects the ranks, which they name.
+    "cntk_launcher_ray": {"cntk-parallel-sockets"},
+    "cntk_launcher_slurm": {"cntk-parallel-sockets"},
+    "cntk_launcher_torchrun": {"cntk-parallel-sockets"},
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
 }
 """Dependencies that a wheel has without importing them."""

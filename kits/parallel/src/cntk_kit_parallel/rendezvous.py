@@ -14,6 +14,7 @@ from typing import Self
 import attrs
 
 from cntk_core.errors import UsageError
+from cntk_kit_parallel.slurm_step import slurm_step
 
 LOOPBACK = "127.0.0.1"
 
@@ -66,20 +67,26 @@ class Rendezvous:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """Read ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``; a single rank where they are not set.
+        """Read ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``, else what ``srun`` sets.
+
+        A single rank where neither is set.
 
         Raises:
             UsageError: a variable makes no sense.
         """
+        if "WORLD_SIZE" not in environment:
+            found = slurm_step(environment)
+            if found is not None:
+                return cls.named(environment, found.rank, found.size, found.address, found.port)
         size = _number(environment, "WORLD_SIZE", 1, 1, _MANY)
         rank = _number(environment, "RANK", 0, 0, size - 1)
         alone = size == _number(environment, "LOCAL_WORLD_SIZE", 0, 0, _MANY)
         address = LOOPBACK if alone else environment.get("MASTER_ADDR") or LOOPBACK
-        found = cls.named(environment, rank, size, address)
+        meeting = cls.named(environment, rank, size, address)
         if environment.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
             following = _number(environment, "MASTER_PORT", PORT, 1, 65534) + 1  # torchrun listens at the other one
-            found = attrs.evolve(found, port=following)
-        return found
+            meeting = attrs.evolve(meeting, port=following)
+        return meeting
 
     @classmethod
     def named(cls, environment: Mapping[str, str], rank: int, size: int, address: str, port: int = PORT) -> Self:

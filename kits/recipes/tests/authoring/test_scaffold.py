@@ -80,8 +80,8 @@ def test_the_names(name, wheel, module, target, tmp_path):
             "lerner",
             "x",
             "there is no kind of plugin 'lerner'; did you mean 'learner'?\n"
-            "    Kinds: action, aggregation, builder, communicator, dataset, engine, hook, initializer, learner, "
-            "model_format, op, parallelizer, reader, schedule, verb, writer",
+            "    Kinds: action, aggregation, builder, communicator, dataset, engine, hook, initializer, launcher, "
+            "learner, model_format, op, parallelizer, reader, schedule, verb, writer",
         ),
         (
             "reader",

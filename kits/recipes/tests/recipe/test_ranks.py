@@ -166,9 +166,9 @@ def test_one_process_does_a_serial_recipe(folder):
     assert (folder / "model" / "net.dnn").exists()
 
 
-def started(rank, size, by, communicator="mpi"):
+def started(rank, size, by, communicator="mpi", otherwise=()):
     """What is said of a process in whose environment a launcher has set two variables."""
-    return Launch(rank, size, "a launcher that sets {} and {}".format(*by.split()), communicator)
+    return Launch(rank, size, "a launcher that sets {} and {}".format(*by.split()), communicator, otherwise)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def started(rank, size, by, communicator="mpi"):
         ({"PMI_RANK": "0", "PMI_SIZE": "2"}, started(0, 2, "PMI_RANK PMI_SIZE")),
         (
             {"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "8"},
-            started(7, 8, "SLURM_PROCID SLURM_STEP_NUM_TASKS"),
+            started(7, 8, "SLURM_PROCID SLURM_STEP_NUM_TASKS", otherwise=("sockets",)),
         ),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Launch()),  # a batch script, not a task of srun
         ({"RANK": "1", "WORLD_SIZE": "2"}, started(1, 2, "RANK WORLD_SIZE", "sockets")),

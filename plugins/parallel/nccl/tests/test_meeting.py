@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from cntk_parallel_nccl import NcclCommunicator, libraries, meeting
-from cntk_parallel_nccl.meeting import first_node, meet, meet_by_mpi
+from cntk_parallel_nccl.meeting import meet, meet_by_mpi
 from gpu_ranks import gpus, put
 from nccl_stand_in import make_nccl
 
@@ -138,21 +138,6 @@ def test_slurm():
     there = meet({**given, "MASTER_ADDR": "head", "MASTER_PORT": "7"})
     assert (there.address, there.port) == ("head", 7)
     assert meet({**given, "SLURM_STEP_NUM_TASKS": "1"}).size == 1
-
-
-@pytest.mark.parametrize(
-    ("nodes", "first"),
-    [
-        ("gpu[03-07,9],login", "gpu03"),
-        ("gpu7", "gpu7"),
-        ("a,b", "a"),
-        ("rack[1,2]-gpu,c", "rack1-gpu"),
-        ("10.0.0.1", "10.0.0.1"),
-        ("n[12]", "n12"),
-    ],
-)
-def test_lists_of_nodes(nodes, first):
-    assert first_node(nodes) == first
 
 
 class Program:

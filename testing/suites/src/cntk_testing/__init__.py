@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cntk_testing.engine_contract import EngineContract
     from cntk_testing.gradients import check_gradients, check_op_gradients
     from cntk_testing.initializer_contract import InitializerContract
+    from cntk_testing.launcher_contract import LauncherContract
     from cntk_testing.learner_contract import LearnerContract
     from cntk_testing.model_format_contract import ModelFormatContract
     from cntk_testing.op_cases import OpExample
@@ -43,6 +44,7 @@ __all__ = [
     "DatasetContract",
     "EngineContract",
     "InitializerContract",
+    "LauncherContract",
     "LearnerContract",
     "ModelFormatContract",
     "OpContract",
@@ -72,6 +74,7 @@ _HOMES = {
     "engine_contract": ("EngineContract",),
     "gradients": ("check_gradients", "check_op_gradients"),
     "initializer_contract": ("InitializerContract",),
+    "launcher_contract": ("LauncherContract",),
     "learner_contract": ("LearnerContract",),
     "model_format_contract": ("ModelFormatContract",),
     "op_cases": ("OpExample",),

@@ -29,7 +29,7 @@ from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.initializer import ParameterInitializer
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.model_format import ModelFormat
-from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
+from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer, RankLauncher
 from cntk_core.contract.reader import DataReader
 from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.verb import Verb
@@ -54,10 +54,11 @@ KINDS: dict[str, type[Component]] = {
     "initializer": ParameterInitializer,
     "schedule": EpochSchedule,
     "dataset": Dataset,
+    "launcher": RankLauncher,
 }
 """Kind to the base of its classes. A wheel of kind ``op`` offers ops."""
 
-HEAVY = ("cudnn", "cupy", "jax", "matplotlib", "mpi4py", "numba", "sklearn", "torch")
+HEAVY = ("cudnn", "cupy", "jax", "matplotlib", "mpi4py", "numba", "ray", "sklearn", "torch")
 """Libraries that a module imports inside functions, so that commands that do not need them start quickly."""
 
 

@@ -42,6 +42,7 @@ SUITES = {
     "initializer": ("InitializerContract",),
     "schedule": ("ScheduleContract",),
     "dataset": ("DatasetContract",),
+    "launcher": ("LauncherContract",),
 }
 """The contracts of a kind. What is run is the classes of a plugin's own tests that derive from them."""
 

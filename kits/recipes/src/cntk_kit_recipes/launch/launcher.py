@@ -56,8 +56,9 @@ def launch(
     plugin_files: Sequence[str] = (),
     elastic: str = "",
     communicator: str = "",
+    on: str = "",
 ) -> int:
-    """Run ``cntk`` with the arguments on so many ranks of this machine and return the exit code.
+    """Run ``cntk`` with the arguments on so many ranks and return the exit code.
 
     The message of the rank that failed first is printed last.
 
@@ -67,6 +68,7 @@ def launch(
         plugin_files: further plugins.
         elastic: what ``CNTK_ELASTIC`` is set to, if the others go on when ranks are lost.
         communicator: the one that the recipe names; if it has a launcher, that starts the ranks.
+        on: the plugin that starts the ranks; without it a communicator does, on this machine.
 
     Raises:
         UsageError: the number makes no sense, or this is one of several ranks already.
@@ -84,11 +86,17 @@ def launch(
             f"-n {ranks} is given to a process that {detect().by} has started as one of {detect().size}",
             hint="Give -n to cntk alone, or start it with mpiexec and without -n.",
         )
-    launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
+    starter = registry.launchers.get(on)() if on else None
+    launcher = starter.launcher(ranks, elastic=bool(elastic)) if starter is not None else None
+    if starter is not None and starter.communicator and not communicator:
+        arguments = [*arguments, f"communicator={starter.communicator}"]
+    if launcher is None:
+        launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
     if launcher is None:
         launcher = _find_launcher(registry, ranks, elastic=bool(elastic))
+    shared = _environment(ranks) if starter is None or starter.is_here else os.environ
     with report_folder() as folder:
-        environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
+        environment = {**shared, **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
         if elastic:
             environment[ELASTIC] = elastic
         # -P: what lies in the working folder (a numpy.py) is no module
@@ -96,8 +104,12 @@ def launch(
         with closing(RankWatch(folder)) as watch:
             code = _run(command, environment, watch, elastic=bool(elastic), shown=launcher.shown)
         if elastic and (folder / DONE).exists():
-            return 0  # the launcher may complain of those that were lost
-        return _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
+            code = 0  # the launcher may complain of those that were lost
+        else:
+            code = _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
+    if starter is not None:
+        starter.ended(code)
+    return code
 
 
 def named_in_recipe(arguments: Sequence[str]) -> str:

@@ -33,8 +33,11 @@ COMMUNICATOR, COMMUNICATORS = "communicator", "cntk.communicators"
 GROUP = "cntk.rank_variables"
 """Entry points whose names are such variables."""
 
-FALLBACK = "fallback"
-"""The third part of a name: batch systems set theirs around other launchers, too."""
+FALLBACK, LAST = "fallback", "last"
+"""Third parts of a name: batch systems set theirs around other launchers, too; and a communicator that takes those
+which are another one's, where that is not installed."""
+
+_PLACES = {"": 0, FALLBACK: 1, LAST: 2}
 
 
 @attrs.frozen
@@ -44,23 +47,23 @@ class RankVariables:
     Attributes:
         rank, size: their names: which rank a process is, from 0, and how many there are.
         communicator: how such ranks find each other.
-        is_fallback: they count only where no other launcher's are set.
+        place: 0; 1 if they count only where no other launcher's are set; 2 if another communicator comes before.
         standing: of who says so.
     """
 
     rank: str
     size: str
     communicator: str
-    is_fallback: bool = False
+    place: int = 0
     standing: Rank = Rank.OTHER
 
     @classmethod
     def parse(cls, text: str, communicator: str, standing: Rank = Rank.OTHER) -> RankVariables | None:
-        """Return what ``RANK.SIZE`` or ``RANK.SIZE.fallback`` names; None for another text."""
+        """Return what ``RANK.SIZE``, ``RANK.SIZE.fallback`` or ``RANK.SIZE.last`` names; None for another text."""
         rank, size, *rest = [*text.split("."), ""]
-        if not rank or not size or rest not in ([""], [FALLBACK, ""]):
+        if not rank or not size or rest not in ([""], [FALLBACK, ""], [LAST, ""]):
             return None
-        return cls(rank, size, communicator, is_fallback=rest[0] == FALLBACK, standing=standing)
+        return cls(rank, size, communicator, _PLACES[rest[0]], standing)
 
     @property
     def title(self) -> str:
@@ -95,7 +98,7 @@ def all_rank_variables() -> list[RankVariables]:
     """Return all that are known, those first that count first."""
     own = (each for name, kind in registered(COMMUNICATOR).items() for each in _of_class(kind, name, Rank.PROGRAM))
     found = [*own, *_of_files, *_of_wheels(tuple(sys.path), os.environ.get(SWITCH, ""))]
-    return sorted(found, key=lambda each: (each.standing, each.is_fallback, each.rank))
+    return sorted(found, key=lambda each: (each.standing, each.place, each.rank))
 
 
 def _of_class(kind: type[Communicator], name: str, standing: Rank) -> Iterator[RankVariables]:

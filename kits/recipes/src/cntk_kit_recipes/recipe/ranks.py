@@ -53,20 +53,24 @@ class Launch:
         rank, size: this rank, from 0, and how many there are.
         by: who says so.
         communicator: how the ranks find each other; empty if nobody says so.
+        otherwise: other communicators by which they could, where that one is not installed.
     """
 
     rank: int = 0
     size: int = 1
     by: str = ""
     communicator: str = ""
+    otherwise: tuple[str, ...] = ()
 
 
 def detect(environment: Mapping[str, str] = os.environ) -> Launch:
     """Return what the launcher of this process says; a single rank if nobody says anything."""
-    for variables in all_rank_variables():
+    known = all_rank_variables()
+    for variables in known:
         found = variables.found(environment)
         if found is not None:
-            return Launch(*found, variables.title, variables.communicator)
+            others = (each.communicator for each in known if each.title == variables.title and each is not variables)
+            return Launch(*found, variables.title, variables.communicator, tuple(others))
     return Launch()
 
 
@@ -119,7 +123,7 @@ def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
         PluginError: no plugin can do that here.
         LaunchError: this process does not find the others.
     """
-    name = name or launch.communicator
+    name = name or _communicator_of(launch, registry)
     communicator = registry.communicators.get(name)()
     expected = os.environ.get(EXPECTED, str(launch.size))
     if expected != str(launch.size):
@@ -129,12 +133,20 @@ def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
             f"{launch.by} started {launch.size} processes, but this one is rank {communicator.rank} of "
             f"{communicator.size} for the communicator '{name}'",
             hint="They do not belong together, as a launcher of another MPI library than mpi4py's. "
-            f"'cntk train recipe.cntk -n {launch.size}' takes one that does.",
+            f"'cntk train recipe.cntk -n {launch.size}' takes one that does"
+            + "".join(f"; communicator={other} needs none" for other in launch.otherwise if other != name)
+            + ".",
         )
     from cntk_kit_recipes.block.checked_ranks import with_checks
 
     _ACTIVE.append(with_checks(communicator))
     return communicator
+
+
+def _communicator_of(launch: Launch, registry: Registry) -> str:
+    """Return the first communicator that takes ranks of this launcher and is installed; the first one if none is."""
+    wanted = (launch.communicator, *launch.otherwise)
+    return next((name for name in wanted if name in registry.communicators), launch.communicator)
 
 
 _ACTIVE: list[Communicator] = []

@@ -64,6 +64,7 @@ class Test(Verb):
 
 def _add_ranks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--ranks", type=int, metavar="N", help="start N ranks that do it together")
+    parser.add_argument("--on", metavar="NAME", help="what starts them: ray, slurm, torchrun, ...")
     parser.add_argument("--elastic", action="store_true", help="when ranks are lost, the others go on")
     parser.add_argument("--min-ranks", type=int, metavar="N", help="ranks that must be left; by default 1")
 
@@ -96,7 +97,9 @@ def run_action(options: argparse.Namespace) -> int:
         arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
         arguments += join_safe(options.safe)
         communicator = named_in_recipe(recipe_arguments(options))
-        return launch(options.ranks, arguments, options.plugin, elastic, communicator)
+        return launch(options.ranks, arguments, options.plugin, elastic, communicator, options.on or "")
+    if getattr(options, "on", None) is not None:
+        raise UsageError(f"--on {options.on} starts ranks: it needs their number", hint=f"-n 4 --on {options.on}")
     if elastic:
         from cntk_kit_recipes.recipe.ranks import ELASTIC
 

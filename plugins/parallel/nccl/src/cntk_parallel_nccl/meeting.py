@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import socket
 from collections.abc import Mapping
@@ -37,8 +36,6 @@ def meet(environment: Mapping[str, str]) -> Rendezvous:
 
                 return meet_by_mpi(MPI.COMM_WORLD, environment)
             return _by_address(int(environment[rank]), int(environment[size]), environment.get(local), environment)
-    if "WORLD_SIZE" not in environment and _count(environment, "SLURM_STEP_NUM_TASKS") > 1:
-        return _by_slurm(environment)
     return Rendezvous.of(environment)
 
 
@@ -72,27 +69,7 @@ def _by_address(rank: int, size: int, local_size: str | None, environment: Mappi
     return Rendezvous.named(environment, rank, size, address or LOOPBACK)
 
 
-def _by_slurm(environment: Mapping[str, str]) -> Rendezvous:
-    """Ranks of ``srun``: rank 0 is on the first node of the step, and the port follows from the number of the job."""
-    job, step = _count(environment, "SLURM_JOB_ID"), _count(environment, "SLURM_STEP_ID")
-    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or LOOPBACK
-    here = _count(environment, "SLURM_STEP_NUM_NODES") == 1
-    return Rendezvous.named(
-        environment,
-        _count(environment, "SLURM_PROCID"),
-        _count(environment, "SLURM_STEP_NUM_TASKS"),
-        environment.get("MASTER_ADDR") or (LOOPBACK if here else first_node(nodes)),
-        20000 + (job * 16 + step) % 20000,
-    )
-
-
 def _count(environment: Mapping[str, str], name: str) -> int:
     """Return a number that a launcher sets; 0 if there is none."""
     text = environment.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() else 0
-
-
-def first_node(nodes: str) -> str:
-    """Return the first name of Slurm's list of nodes: ``gpu03`` of ``gpu[03-07,9],login``."""
-    found = re.match(r"([^,\[]*)(?:\[([^\],-]+)[^\]]*\]([^,\[]*))?", nodes)
-    return "".join(part or "" for part in found.groups()) if found is not None else nodes
