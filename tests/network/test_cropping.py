@@ -149,6 +149,15 @@ def test_a_part_that_begins_outside():
     assert made.refused() == ("Crop 'cut': 'x' begins outside of 'small', at -2, -2\n    Give xOffset and yOffset.")
 
 
+@pytest.mark.parametrize(("size", "place"), [((5, 1, 1), "-2, 0"), ((1, 5, 1), "0, -2")])
+def test_a_part_that_begins_outside_in_one_direction(size, place):
+    made = Made()
+    weights = made.network.add(Parameter.make("W", (1, 1, *size[1::-1]), value=np.ones((1, 1, *size[1::-1]))))
+    attributes = ConvolutionAttributes(size, (1,), auto_padding=(False,))
+    made.crop("cut", made.op("small", "Convolution", weights, made.image, attributes=attributes), made.image)
+    assert made.refused().startswith(f"Crop 'cut': 'x' begins outside of 'small', at {place}\n")
+
+
 def test_two_ways_that_disagree():
     made = Made()
     size = ConvolutionAttributes((3, 3, 1), (1,), auto_padding=(False,), lower_pad=(1, 1, 0), upper_pad=(1, 1, 0))
