@@ -150,6 +150,23 @@ def test_a_bar_shows_loss_and_rate_and_lines_stand_above_it(monkeypatch):
     assert lines.all == ["after the bar"]
 
 
+def test_a_bar_is_as_long_as_the_epoch(monkeypatch):
+    import cntk_core.training.loop.progress as module
+
+    made = []
+    real = module._make_progress
+    monkeypatch.setattr(module, "_make_progress", lambda: made.append(real()) or made[-1])
+    bar = ProgressBar()
+    for total, found in ((100, 100), (0, None)):
+        bar.begin("an epoch", total)
+        bar.advance(30, 1.0)
+        (task,) = made[-1].tasks
+        assert (task.total, task.completed, task.fields) == (found, 30, {"loss": "loss 1.0000", "rate": ""})
+    assert not made[0].live.is_started
+    bar.end()
+    assert not made[1].live.is_started
+
+
 def test_a_bar_that_is_not_shown_does_nothing():
     bar = ProgressBar()
     bar.advance(3)
