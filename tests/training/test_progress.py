@@ -31,9 +31,11 @@ def test_a_criterion_is_printed_as_ever(name, total, samples, text):
     assert describe(name, Criterion(total, samples)) == text
 
 
-def test_numbers_have_a_width():
-    assert number_format(8, 3, 1.5) == "   1.500"
-    assert number_format(0, 4, 0.00001) == "1.0000e-05"
+def test_numbers_that_are_long_otherwise_are_in_scientific_form():
+    assert number_format(3, 1.5) == "1.500"
+    assert number_format(4, 0.00001) == "1.0000e-05"
+    assert number_format(4, 0.0001) == "0.0001"
+    assert number_format(4, 12345.0) == "1.2345e+04"
 
 
 def test_differences_and_averages():

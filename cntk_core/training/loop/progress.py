@@ -104,7 +104,7 @@ class RunLog:
         lead = f"  {trial}" if trial else ""
         self.detail(
             f"{lead} Epoch[{epoch + 1:2d} of {epochs}]-Minibatch[{first:4d}-{last:4d}{share}]: {shown}"
-            f"time = {number_format(0, 4, seconds)}s; samplesPerSecond = {speed:.1f}"
+            f"time = {number_format(4, seconds)}s; samplesPerSecond = {speed:.1f}"
         )
 
     def epoch_ends(
