@@ -143,6 +143,14 @@ def test_another_scale():
     )
 
 
+@pytest.mark.parametrize(("stride", "scale"), [((2, 1), "2 x 1"), ((1, 2), "1 x 2")])
+def test_another_scale_in_one_direction(stride, scale):
+    made = Made()
+    pooled = PoolingAttributes((1, 1), stride=stride, auto_padding=(False,))
+    made.crop("cut", made.image, made.op("pooled", "Pooling", made.image, attributes=pooled))
+    assert made.refused().splitlines()[0] == f"Crop 'cut': one element of 'pooled' is {scale} elements of 'x'"
+
+
 def test_a_part_that_begins_outside():
     made = Made()
     made.crop("cut", made.filtered("small", made.image, 5), made.image)

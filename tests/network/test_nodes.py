@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from cntk_core.errors import NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter, Placeholder, copies_of
+from cntk_core.network.unsound import unsound
 from cntk_core.ops.table import core_op
 
 
@@ -123,3 +127,11 @@ def test_what_only_feeds_a_value_that_is_there_can_be_left_out():
     second.value = np.zeros(2)
     assert Network().order([third], stop_at_constants=True) == [second, x, third]
     assert Network().order([third]) == [x, weights, first, second, third]
+
+
+@pytest.mark.parametrize(("length", "shown"), [(300, 300), (301, 305)])
+def test_messages_of_hostile_files_are_cut(length, shown):
+    message = "".join(chr(ord("a") + place % 26) for place in range(length))
+    found = unsound(Path("m"), NetworkError(message)).message.removeprefix("'m' holds no sound network: ")
+    assert len(found) == shown
+    assert (found[:150], found[-150:]) == (message[:150], message[-150:])

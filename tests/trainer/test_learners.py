@@ -256,6 +256,7 @@ def test_a_schedule_of_samples_or_of_steps():
     points = [TrainingPoint(steps, samples, 0) for steps, samples in ((0, 0), (1, 2), (2, 3), (3, 9))]
     assert [piecewise([1.0, 0.5], samples=3)(point) for point in points] == [1.0, 1.0, 0.5, 0.5]
     assert [piecewise([1.0, 0.5, 0.25], steps=1)(point) for point in points] == [1.0, 0.5, 0.25, 0.25]
+    assert [piecewise([1.0, 0.5, 0.25], samples=1)(point) for point in points] == [1.0, 0.25, 0.25, 0.25]
 
 
 def test_options_of_a_learner_with_wrong_values():
