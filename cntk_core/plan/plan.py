@@ -42,7 +42,7 @@ class Target:
 
     node: Node
     accumulate: bool
-    last: bool
+    last: bool = False
 
 
 @attrs.frozen(eq=False)

@@ -165,6 +165,7 @@ def test_a_bar_is_as_long_as_the_epoch(monkeypatch):
         (task,) = made[-1].tasks
         assert (task.total, task.completed, task.fields) == (found, 30, {"loss": "loss 1.0000", "rate": ""})
     assert not made[0].live.is_started
+    assert made[0].live.transient  # nothing of it stays on the screen
     bar.end()
     assert not made[1].live.is_started
 
