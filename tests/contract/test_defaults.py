@@ -10,11 +10,14 @@ from cntk_core.contract.builder import BuildContext, Document, NetworkBuilder, S
 from cntk_core.contract.engine import ExecutionEngine, Program, no_gradients
 from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
 from cntk_core.contract.learner import Learner, UpdateContext
+from cntk_core.contract.local_rank import local_rank
+from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer, Pending, StepCounts
 from cntk_core.contract.reader import DataReader
 from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.user_learner import ParameterUpdate, UserLearner, context_of
-from cntk_core.errors import BuildError, Location, UnsupportedError
+from cntk_core.contract.writer import DataWriter
+from cntk_core.errors import BuildError, Location, UnsupportedError, UsageError
 from cntk_core.network.network import Network
 from cntk_core.training.loop.alone import OneRank
 
@@ -229,3 +232,43 @@ def test_a_learner_in_python():
     one.value -= one.gradient
     assert values.tolist() == [2, 3]
     assert one.value is values
+
+
+def test_a_communicator_waits_ten_minutes_on_its_own_watch():
+    one, other = complete(Communicator)(), complete(Communicator)()
+    assert (one.watch.deadline, one.watch.report_after, one.watch.doing) == (600.0, 30.0, "")
+    assert one.watch is not other.watch
+
+
+def test_a_writer_that_cannot_go_on_closes():
+    told = []
+    writer = complete(DataWriter, close=lambda self: told.append("closed"))(Options(7), "a context")
+    assert (writer.settings, writer.context) == (Options(7), "a context")
+    writer.discard()
+    assert told == ["closed"]
+
+
+def test_a_format_without_settings_checks_and_writing():
+    made = complete(ModelFormat, save=ModelFormat.save)()
+    made.take_settings({})
+    with pytest.raises(UsageError, match=r"^Mine has no setting 'precision'$"):
+        made.take_settings({"precision": "half"})
+    with pytest.raises(UnsupportedError, match=r"^nothing checks models in the format of Mine$"):
+        made.check(Network(), None)
+    with pytest.raises(UnsupportedError, match=r"^models in the format of Mine are read, not written$"):
+        made.save(Network(), None)
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({}, None),
+        ({"LOCAL_RANK": "3"}, 3),
+        ({"SLURM_LOCALID": "0"}, 0),
+        ({"LOCAL_RANK": "", "MPI_LOCALRANKID": "2"}, 2),
+        ({"LOCAL_RANK": "x"}, None),
+        ({"LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "5"}, 1),
+    ],
+)
+def test_the_place_of_a_process_on_its_machine(environment, found):
+    assert local_rank(environment) == found

@@ -109,6 +109,13 @@ def test_a_store_of_its_own_where_the_other_does_not_fit():
     assert not np.shares_memory(ParameterStore.of([parameter("d", 1)], "float64").values, there)
 
 
+def test_parameters_that_fill_their_places_are_shared_too():
+    weights = parameter("W", *range(8))
+    made = store(weights)
+    assert made.learned_size == made.range(weights)[1] == 8
+    assert ParameterStore.of([weights], "float64").values is made.values
+
+
 def test_holders_are_asked_for_what_is_looked_at():
     weights = parameter("W", 1, 2)
     made, holder = store(weights), Holder()
