@@ -185,7 +185,7 @@ def gradient_steps(steps: Sequence[Step | Loop], flow: Flow) -> list[GradientSte
 def _straight(
     step: Step, sources: tuple[Node, ...], outside: Sequence[Node], flow: Flow, written: set[Node]
 ) -> GradientStep:
-    targets = tuple(Target(child, accumulate=child in written) for child in outside)
+    targets = tuple(Target(child, accumulate=child in written, last=False) for child in outside)
     written.update(outside)
     return GradientStep(step, sources, flow.reads(step.nodes), targets)
 
@@ -225,7 +225,7 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
             cleared=tuple(state.cleared),
             sources=from_outside,
             reads=tuple(reads),
-            targets=tuple(Target(node, accumulate=node in written) for node in targets),
+            targets=tuple(Target(node, accumulate=node in written, last=False) for node in targets),
         )
     ]
     written.update(targets)
@@ -255,6 +255,6 @@ class _LoopState:
         for child in children:
             if not child.framed:  # summed over the time steps
                 self._clear(child)
-            result.append(Target(child, accumulate=child in self._written))
+            result.append(Target(child, accumulate=child in self._written, last=False))
             self._written.add(child)
         return tuple(result)

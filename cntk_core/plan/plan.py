@@ -42,7 +42,7 @@ class Target:
 
     node: Node
     accumulate: bool
-    last: bool = False
+    last: bool
 
 
 @attrs.frozen(eq=False)
