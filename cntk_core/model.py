@@ -349,8 +349,6 @@ class Stream:
     def __init__(self, program: Program, nodes: tuple[Node, ...]) -> None:
         self._program = program
         self._nodes = nodes
-        self._count = 0
-        self._begun = False
         self.restart()
 
     def restart(self) -> None:

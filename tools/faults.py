@@ -53,6 +53,8 @@ SYMMETRIC = (
     "shares_memory",
     "may_share_memory",
     "samefile",
+    "common_type",
+    "same_wheel",
 )
 """Functions to which it is all one in which order their first two arguments come."""
 

@@ -204,8 +204,7 @@ def _in_call(error: BaseException, owners: _Owners) -> Fault | None:
     called: list[tuple[Source, FunctionType]] = []
     for module in list(sys.modules.values()):
         source = owners.of_module(module)
-        function = _attribute(module, found[1]) if source is not None else None
-        if source is not None and function is not None:
+        if source is not None and (function := _attribute(module, found[1])) is not None:
             called.append((source, function))
     if len({source for source, _ in called}) > 1:  # the message has the name alone, which others may have used, too
         near = list(_near(error))

@@ -39,7 +39,7 @@ def load_file(path: str) -> ModuleType:
         raise MissingPluginError(f"'{path}' is a folder, not a plugin file", hint="Name a Python file in it.")
     if not file.is_file():
         siblings = [str(other) for other in sorted(file.parent.glob("*.py"))] if file.parent.is_dir() else []
-        close = difflib.get_close_matches(str(file), siblings, n=1)
+        close = difflib.get_close_matches(str(file), siblings)
         guess = f"; did you mean '{close[0]}'?" if close else ""
         raise MissingPluginError(f"there is no plugin file '{path}'{guess}")
     name = f"cntk_plugin_file_{next(_numbers)}_{file.stem}"
@@ -58,13 +58,11 @@ def load_file(path: str) -> ModuleType:
         raise
     except BaseException as error:  # sys.exit and panics of native extensions are no Exception
         del sys.modules[name]
-        broken = BrokenPluginError(
+        raise BrokenPluginError(
             f"the plugin file cannot be loaded: {type(error).__name__}: {_message(error)}",
             where=Location(path, _line_of(error, file)),
             hint=_install(error),
-        )
-        broken.__cause__ = error
-        raise broken from error
+        ) from error
     return module
 
 
@@ -174,9 +172,6 @@ def _message(error: BaseException) -> str:
 def _line_of(error: BaseException, file: Path) -> int:
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == file.name:
         return error.lineno or 0
-    lines = [
-        frame.lineno or 0
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).resolve() == file.resolve()
-    ]
-    return lines[-1] if lines else 0
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == file.resolve()]
+    return next((line for line in reversed(lines) if line), 0)

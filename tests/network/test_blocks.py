@@ -170,6 +170,7 @@ def change_first(**fields):
         ({"outputs": ["x"]}, "the block 'one' makes no sense"),
         ({"outputs": []}, "the block 'one' makes no sense"),
         ({"arguments": [["x", [["one.times", 2]]]]}, "the block 'one' makes no sense"),
+        ({"arguments": [["x", [["one.times", 0], ["two.times", 0]]]]}, "the block 'one' makes no sense"),
         ({"arguments": [["x", [["one.times", -1]]]]}, "the block 'one' makes no sense"),
         ({"arguments": [["x", [["one.times", True]]]]}, "the block 'one' makes no sense"),
         ({"arguments": [["x", [["one.times", 1]]], ["y", [["one.times", 1]]]]}, "the block 'one' makes no sense"),

@@ -143,10 +143,27 @@ def test_another_scale():
     )
 
 
+@pytest.mark.parametrize(("stride", "scale"), [((2, 1), "2 x 1"), ((1, 2), "1 x 2")])
+def test_another_scale_in_one_direction(stride, scale):
+    made = Made()
+    pooled = PoolingAttributes((1, 1), stride=stride, auto_padding=(False,))
+    made.crop("cut", made.image, made.op("pooled", "Pooling", made.image, attributes=pooled))
+    assert made.refused().splitlines()[0] == f"Crop 'cut': one element of 'pooled' is {scale} elements of 'x'"
+
+
 def test_a_part_that_begins_outside():
     made = Made()
     made.crop("cut", made.filtered("small", made.image, 5), made.image)
     assert made.refused() == ("Crop 'cut': 'x' begins outside of 'small', at -2, -2\n    Give xOffset and yOffset.")
+
+
+@pytest.mark.parametrize(("size", "place"), [((5, 1, 1), "-2, 0"), ((1, 5, 1), "0, -2")])
+def test_a_part_that_begins_outside_in_one_direction(size, place):
+    made = Made()
+    weights = made.network.add(Parameter.make("W", (1, 1, *size[1::-1]), value=np.ones((1, 1, *size[1::-1]))))
+    attributes = ConvolutionAttributes(size, (1,), auto_padding=(False,))
+    made.crop("cut", made.op("small", "Convolution", weights, made.image, attributes=attributes), made.image)
+    assert made.refused().startswith(f"Crop 'cut': 'x' begins outside of 'small', at {place}\n")
 
 
 def test_two_ways_that_disagree():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,27 @@ def test_both_folders_are_flushed_after_a_name_has_moved(tmp_path, monkeypatch):
     assert flushed == [tmp_path, tmp_path / "scratch"]
     files.replace_file(tmp_path / "b", [b"text"])
     assert flushed[2:] == [tmp_path]
+
+
+def test_what_gets_its_name_is_on_the_disk(tmp_path, monkeypatch):
+    """The power may go at any time: content comes first, then the name, then the folders that have it."""
+    done: list[tuple[int, int]] = []
+
+    def fsync(handle):
+        found = os.fstat(handle)
+        done.append((found.st_ino, 0 if stat.S_ISDIR(found.st_mode) else found.st_size))
+
+    def numbers(*paths):
+        return [path.stat().st_ino for path in paths]
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    files.replace_file(tmp_path / "a", [b"one", b"two"], scratch=tmp_path / "scratch")
+    assert [number for number, _ in done] == numbers(tmp_path / "a", tmp_path, tmp_path / "scratch")
+    assert [size for _, size in done] == [6, 0, 0]
+    done.clear()
+    with files.temporary_folder(tmp_path / "all") as new:
+        files.settle(new, tmp_path / "all" / "b")
+    assert [number for number, _ in done] == numbers(tmp_path / "all" / "b", tmp_path / "all", tmp_path)
 
 
 def test_a_folder_gets_its_name_when_it_is_full(tmp_path):

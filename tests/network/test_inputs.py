@@ -276,3 +276,10 @@ def test_files_of_plain_inputs_stay_as_they_were(tmp_path: Path) -> None:
     save_model(network, tmp_path / "net.dnn")
     text = (tmp_path / "net.dnn").read_bytes()
     assert b'{\\"name\\":\\"x\\",\\"op\\":\\"InputValue\\",\\"shape\\":[3]}' in text
+
+
+def test_a_sparse_input_may_be_of_single_numbers() -> None:
+    assert Input.make("s", (), sparse=True).shape == ()
+    with pytest.raises(NetworkError) as error:
+        Input.make("s", (FREE, 3), sparse=True)
+    assert str(error.value) == "the sparse input 's' has an open dimension; only dense inputs can"

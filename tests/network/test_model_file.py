@@ -6,6 +6,7 @@ import json
 import os
 import struct
 
+import attrs
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -14,8 +15,15 @@ from hypothesis import strategies as st
 from model_files import TABLE, OddAttributes, find_op, make_network, node, refused, rewrite
 
 from cntk_core.errors import CntkError, ModelFormatError
-from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, read_model_origins, save_model
-from cntk_core.network.node import Input, Parameter
+from cntk_core.network.model_file import (
+    ModelInfo,
+    load_model,
+    read_model_info,
+    read_model_origins,
+    save_model,
+)
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
 from cntk_core.ops.language.op import Op
 from cntk_core.records.origin import Origin
@@ -156,6 +164,23 @@ def test_operations_that_are_not_there_and_what_has_them(path, origins, message)
     save_model(network, path)
     find = lambda language, name: None if name in ("Odd", "Mean") else TABLE.find(language, name)  # noqa: E731
     assert refused(path, find=find) == f"'net.dnn' uses operations that are not there: {message}"
+
+
+def test_of_many_operations_that_are_not_there_ten_are_named(tmp_path):
+    names = [f"Odd{number:02d}" for number in range(12)]
+    network = Network()
+    x = network.add(Input.make("x", (3,)))
+    for name in names:
+        network.add(Node(name.lower(), attrs.evolve(TABLE.find("", "Sigmoid"), name=name), [x]))
+    network.infer()
+    save_model(network, tmp_path / "net.dnn")
+    for there, said in (([], f"{', '.join(names[:10])} and 2 more"), (names[:2], ", ".join(names[2:]))):
+
+        def find(language, name, there=there):
+            return TABLE.find("", "Sigmoid") if name in there else None
+
+        words = refused(tmp_path / "net.dnn", find=find).splitlines()[0]
+        assert words == f"'net.dnn' uses operations that are not there: {said}"
 
 
 def test_who_took_part(path):

@@ -107,6 +107,19 @@ def test_rename_keeps_the_place_and_refuses_a_taken_name():
     assert str(error.value) == "net.cntk:1:3: cannot rename 'x' to 'w': the name is already used"
 
 
+def test_renaming_all_may_exchange_names_and_takes_none_twice():
+    network = make()
+    features, weights = network["features"], network["W"]
+    network.rename_all({features: "w", weights: "Features"})
+    assert [(node, node.name) for node in network] == [(features, "w"), (weights, "Features")]
+    assert network["W"] is features
+    for wanted, name in (({features: "features"}, "features"), ({weights: "a", features: "A"}, "A")):
+        with pytest.raises(NetworkError) as error:
+            network.rename_all(wanted)
+        assert str(error.value) == f"several nodes would have the name '{name}'"
+        assert [node.name for node in network] == ["w", "Features"]
+
+
 def test_remove_takes_the_node_out_of_its_groups():
     network = make()
     network.mark(network["features"], "feature")

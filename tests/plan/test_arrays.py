@@ -259,6 +259,26 @@ def test_mistakes_in_several_inputs():
         assert str(error.value) == message
 
 
+def test_dense_arrays_for_sparse_inputs_are_looked_at_each_time():
+    made = model(Input.make("x", (3,), sparse=True))
+    plan = make_plan(made.network, made.network.roots["output"])
+    for factor in (1.0, 2.0):
+        stream = take_arrays(plan, {"x": factor * np.eye(3)}).minibatch.streams["x"]
+        assert stream.sparse
+        assert stream.data.toarray().tolist() == (factor * np.eye(3)).tolist()
+
+
+def test_what_looks_along_sequences_by_axis():
+    words, samples = Input.make("w", (1,), axis="text"), Input.make("s", (1,), axis=BATCH)
+    made = model(words, samples, delayed=False)
+    network = made.network
+    roots = list(network.roots["output"])
+    assert looked_along(make_plan(network, roots)) == {}
+    begins = network.add(Node("begins", PAST_VALUE, [words, samples], DelayAttributes((), 1, 0.0)))
+    network.infer()
+    assert looked_along(make_plan(network, [*roots, begins])) == {"text": begins}
+
+
 def alike(count: int) -> dict[str, dict[str, Any]]:
     """Return minibatches of the inputs ``x`` (3) and ``y`` (2, 2), each given in another way."""
     x, y = np.arange(3.0 * count).reshape(count, 3) + 1, np.arange(4.0 * count).reshape(count, 2, 2) - 1

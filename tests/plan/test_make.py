@@ -257,6 +257,21 @@ def test_gradients_by_inputs():
     ]
 
 
+def test_a_root_by_itself_has_its_seed():
+    network = net(x=3)
+    parameter(network, "W", 3, 3)
+    first = add(network, "first", TIMES, "W", "x")
+    second = add(network, "second", SIGMOID, "first")
+    network.infer()
+    assert make_plan(network, [second], by=[second]).gradients == ()
+    (step,) = make_plan(network, [second], by=[first, second]).gradients
+    assert (names(step.sources), [target.node.name for target in step.targets]) == (["second"], ["first"])
+    plan = make_plan(network, [first, second], by=[first])
+    (step,) = plan.gradients
+    assert [(target.node.name, target.accumulate) for target in step.targets] == [("first", True)]
+    assert names(plan.seeded) == ["first", "second"]
+
+
 def test_explain_names_steps_and_bytes():
     _, plan = mlp()
     text = explain(plan, frames=10)

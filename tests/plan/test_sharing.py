@@ -100,3 +100,21 @@ def test_not_a_value_that_is_laid_out_otherwise():
     make.classify("h")
     value = {node.name: index for node, index in make.plan(fuse=False).value_buffer.items()}
     assert len({value["wide"], value["number"], value["h"], value["bias"]}) == 4
+
+
+def test_not_two_values_of_one_step_over_one_term():
+    make = Maker()
+    for name, shape in {"W": (4, 3), "R": (3, 3)}.items():
+        make.parameter(name, *shape)
+    make.delay("past")
+    make("Wx", "Times", "W", "x")
+    make("Rh", "Times", "R", "past")
+    make("sum", "Plus", "Rh", "Wx")
+    make("h", "Tanh", "sum")
+    make.close("past", "h")
+    make("both", "Plus", "h", "sum")
+    make.classify("both")
+    value = {node.name: index for node, index in make.plan().value_buffer.items()}
+    assert "sum" in value
+    assert value["sum"] != value["h"]
+    assert value["Wx"] in (value["sum"], value["h"])

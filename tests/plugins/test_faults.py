@@ -13,7 +13,9 @@ import pytest
 from cntk_core.contract.learner import Learner, UpdateContext
 from cntk_core.errors import BrokenPluginError, CntkError, WrongResult
 from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
+from cntk_core.plugins.advice import Place, advice_for
 from cntk_core.plugins.faults import fault_error, fault_of, plugins_named, took_part
+from cntk_core.plugins.files import load_file
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.registering import register, unregister
 from cntk_kit_recipes.recipe.error_report import text_of
@@ -303,3 +305,29 @@ class TestResults:
         assert str(error) == "text_of returned None"
         assert fault_error(error) is None
         assert text_of(error).startswith("this is a defect of the program: WrongResult: text_of returned None\n")
+
+
+class TestAdvice:
+    """How a method ought to look is said of methods of the core's interfaces, and of no other function."""
+
+    @pytest.mark.parametrize(
+        ("base", "said"), [("Learner", ["It is called as scalars(self, context)."]), ("object", []), ("dict", [])]
+    )
+    def test_methods(self, tmp_path, base, said):
+        module = self.module(tmp_path, f"class Mine({base}):\n    def scalars(self): return {{}}\n")
+        assert advice_for(TypeError(), Place("x.py:1", "Mine.scalars", called=module.Mine.scalars)) == said
+
+    def test_a_function_of_the_same_name(self, tmp_path):
+        module = self.module(tmp_path, "def scalars(): return {}\n")
+        assert advice_for(TypeError(), Place("x.py:1", "scalars", called=module.scalars)) == []
+
+    def test_a_plugin_of_several_files_of_which_one_has_the_function(self, tmp_path):
+        self.module(tmp_path, "x = 1\n", "without.py")
+        module = self.module(tmp_path, "class Mine(Learner):\n    def scalars(self): return {}\n")
+        fault = fault_of(error_of(lambda: module.Mine.scalars(None, None)))
+        assert (fault.source.name, fault.place.function) == (str(tmp_path / "mine.py"), "Mine.scalars")
+
+    @staticmethod
+    def module(folder, text, name="mine.py"):
+        (folder / name).write_text("from cntk_core.api import *\n" + text, encoding="utf-8")
+        return load_file(str(folder / name))

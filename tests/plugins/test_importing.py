@@ -145,10 +145,15 @@ class TestOneThatHangs:
         import signal
 
         seen: list[int] = []
-        before = signal.signal(signal.SIGALRM, lambda number, frame: seen.append(number))
+
+        def theirs(number, frame):
+            seen.append(number)
+
+        before = signal.signal(signal.SIGALRM, theirs)
         try:
             with importing.importing(Source("x", "1")):
                 signal.raise_signal(signal.SIGALRM)
+            assert signal.getsignal(signal.SIGALRM) is theirs
             signal.raise_signal(signal.SIGALRM)
         finally:
             signal.signal(signal.SIGALRM, before)

@@ -131,6 +131,14 @@ def test_a_broken_format_does_not_keep_others_from_reading(install):
     assert len(files().load("m")) == len(files().load("m.dnn"))
 
 
+def test_a_format_that_fails_to_look_knows_no_file(install):
+    install("a-format", {"cntk.model_formats": {"a": "a_format:Wrapped"}}, FORMAT.replace("return begin", "1 / 0 #"))
+    Path("strange").write_bytes(b"STRANGE")
+    assert not files().is_model("strange")
+    with pytest.raises(ModelFormatError):
+        files().load("strange")
+
+
 def test_a_format_that_gives_no_network(capsys):
     Path("p.py").write_text(
         "from cntk_core.api import ModelFormat\nclass Odd(ModelFormat):\n"

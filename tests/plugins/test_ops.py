@@ -8,8 +8,8 @@ import pytest
 
 from cntk_core.errors import AmbiguousPluginError, BrokenPluginError, PluginError
 from cntk_core.ops.language.define import elementwise_op
-from cntk_core.ops.table import core_ops
-from cntk_core.plugins.manager import PluginManager
+from cntk_core.ops.table import core_op, core_ops
+from cntk_core.plugins.manager import PluginManager, op_named
 
 MODULE = """
 from cntk_core.api import elementwise_op
@@ -110,3 +110,14 @@ def test_an_unknown_language(site):
 
     with pytest.raises(PluginError, match="has names in the unknown language 'cobol'"):
         ops().add(squash)
+
+
+def test_an_op_by_its_name_alone(install):
+    install("my-ops", {"cntk.ops": {"Squash": "my_ops"}}, MODULE)
+    assert op_named("Tanh") is core_op("Tanh")
+    assert op_named("Squash").name == "Squash"
+    with pytest.raises(PluginError) as caught:
+        op_named("Squish")
+    assert str(caught.value) == (
+        "the operation 'Squish' is not there\n    Install the wheel that has it, or register it in this process."
+    )

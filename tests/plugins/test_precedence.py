@@ -49,6 +49,13 @@ class TestOrder:
         assert who(PluginManager(recipe=["mine.py"])) == "mine.py"
         assert who(PluginManager(recipe=["cntk_learner_two"])) == "cntk-learner-two 0.1.0"
 
+    def test_files_after_a_wheel(self, wheels):
+        manager = PluginManager(recipe=["cntk-learner-two", "mine.py"])
+        assert {str(one.source) for one in manager.registry.learners.offers()} > {"mine.py"}
+        with pytest.raises(AmbiguousPluginError):
+            who(manager)
+        assert manager.registry.learners.usable() == ()
+
     def test_the_command_line_before_the_recipe(self, wheels):
         assert who(PluginManager(["mine.py"], recipe=["other.py"])) == "mine.py"
         assert who(PluginManager(["cntk-learner-one"], recipe=["other.py"])) == "cntk-learner-one 0.1.0"
@@ -173,6 +180,13 @@ class TestSwitchedOff:
         manager.obey(["mine.py", "-cntk-hook-good"])
         assert manager.listeners("cntk_epoch_end") == ()
         assert who(manager) == "mine.py"
+
+    @pytest.mark.parametrize(("word", "left"), [("hooks:good", 0), ("hooks:bad", 1), ("good:hooks", 1)])
+    def test_hooks_that_a_recipe_names(self, install, word, left):
+        install("cntk-hook-good", {"cntk.hooks": {"good": "cntk_hook_good"}}, HOOKS)
+        manager = PluginManager()
+        manager.obey([f"-{word}"])
+        assert len(manager.listeners("cntk_epoch_end")) == left
 
     def test_ops(self, install):
         install("cntk-op-one", {"cntk.ops": {"Squash": "cntk_op_one"}}, OPS)

@@ -188,6 +188,14 @@ def test_options_that_are_no_attrs_class(registry):
     )
 
 
+def test_usable_ones_without_what_is_ambiguous_broken_or_away(install):
+    for wheel in ("a-wheel", "b-wheel"):
+        install(wheel, {"cntk.engines": {"both": f"{wheel.replace('-', '_')}:Engine"}})
+    install("c-wheel", {"cntk.engines": {"far": "c_wheel:Away", "near": "c_wheel:Engine"}})
+    install("d-wheel", {"cntk.engines": {"bad": "d_wheel:Engine", "zed": "c_wheel:Engine"}}, "import missing_library")
+    assert PluginManager().registry.engines.usable() == ("near", "zed")
+
+
 def test_unavailable(install):
     install("cntk-engine-far", {"cntk.engines": {"far": "cntk_engine_far:Away"}})
     assert text_of(PluginUnavailableError, lambda: PluginManager().engine("far", WHERE)) == (

@@ -86,6 +86,21 @@ def test_a_rate_that_is_set_counts_from_the_next_step():
     assert not np.array_equal(values(network)["W1"], before["W1"])
 
 
+def test_a_rate_may_go_by_the_point_in_training():
+    points = []
+
+    def rate(point):
+        points.append(point)
+        return 0.1
+
+    made, given = trainer(make_network(), learner(rate=rate)), minibatches()
+    counts = [made.train_minibatch(one).samples for one in given[:2]]
+    made.end_epoch()
+    made.train_minibatch(given[2])
+    at = [(point.steps, point.samples, point.epoch) for point in points]
+    assert at == [(0, 0, 0), (1, counts[0], 0), (2, sum(counts), 0), (2, sum(counts), 1)]
+
+
 def test_the_mean_is_the_sum_by_the_samples():
     summed, mean = make_network(), make_network()
     given = {"momentum": 0.5, "momentum_unit": "minibatch"}
@@ -256,6 +271,7 @@ def test_a_schedule_of_samples_or_of_steps():
     points = [TrainingPoint(steps, samples, 0) for steps, samples in ((0, 0), (1, 2), (2, 3), (3, 9))]
     assert [piecewise([1.0, 0.5], samples=3)(point) for point in points] == [1.0, 1.0, 0.5, 0.5]
     assert [piecewise([1.0, 0.5, 0.25], steps=1)(point) for point in points] == [1.0, 0.5, 0.25, 0.25]
+    assert [piecewise([1.0, 0.5, 0.25], samples=1)(point) for point in points] == [1.0, 0.25, 0.25, 0.25]
 
 
 def test_options_of_a_learner_with_wrong_values():

@@ -84,3 +84,13 @@ def test_arrays_that_are_not_there():
 def test_values_that_no_file_has():
     with pytest.raises(CheckpointError, match=r"^a value of object that a node keeps cannot be saved$"):
         position({"past": {"thing": object()}}).entries()
+
+
+def test_the_place_after_steps_of_a_program():
+    state = ProgramState({}, {})
+    found = attrs.asdict(Position.of_steps(3, 5, 7, state), recurse=False)
+    assert found.pop("program") is state
+    assert found.pop("may_fail") is False
+    assert [found.pop(name) for name in ("sums", "shown")] == [{}, {}]
+    assert [found.pop(name) for name in ("minibatches", "passes", "read", "read_by_all")] == [3, 5, 7, 7]
+    assert set(found.values()) == {0}

@@ -31,9 +31,11 @@ def test_a_criterion_is_printed_as_ever(name, total, samples, text):
     assert describe(name, Criterion(total, samples)) == text
 
 
-def test_numbers_have_a_width():
-    assert number_format(8, 3, 1.5) == "   1.500"
-    assert number_format(0, 4, 0.00001) == "1.0000e-05"
+def test_numbers_that_are_long_otherwise_are_in_scientific_form():
+    assert number_format(3, 1.5) == "1.500"
+    assert number_format(4, 0.00001) == "1.0000e-05"
+    assert number_format(4, 0.0001) == "0.0001"
+    assert number_format(4, 12345.0) == "1.2345e+04"
 
 
 def test_differences_and_averages():
@@ -148,6 +150,24 @@ def test_a_bar_shows_loss_and_rate_and_lines_stand_above_it(monkeypatch):
     assert "rate 0.25" in shown
     assert "a line [with brackets]" in shown
     assert lines.all == ["after the bar"]
+
+
+def test_a_bar_is_as_long_as_the_epoch(monkeypatch):
+    import cntk_core.training.loop.progress as module
+
+    made = []
+    real = module._make_progress
+    monkeypatch.setattr(module, "_make_progress", lambda: made.append(real()) or made[-1])
+    bar = ProgressBar()
+    for total, found in ((100, 100), (0, None)):
+        bar.begin("an epoch", total)
+        bar.advance(30, 1.0)
+        (task,) = made[-1].tasks
+        assert (task.total, task.completed, task.fields) == (found, 30, {"loss": "loss 1.0000", "rate": ""})
+    assert not made[0].live.is_started
+    assert made[0].live.transient  # nothing of it stays on the screen
+    bar.end()
+    assert not made[1].live.is_started
 
 
 def test_a_bar_that_is_not_shown_does_nothing():

@@ -11,6 +11,7 @@ from small import settings
 from cntk_core.config import Schedule
 from cntk_core.contract.learner import UpdateContext
 from cntk_core.contract.store import ParameterStore
+from cntk_core.errors import WrongResult
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
@@ -142,3 +143,23 @@ def test_regularisation_may_change_from_epoch_to_epoch():
     second = scalars_for(SGD(), chosen, parameter, attrs.evolve(context, epoch=1))
     assert (first["l2_weight"], first["l1_threshold"]) == (30.0, 0.0)
     assert (second["l2_weight"], second["l1_threshold"]) == (0.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda value: [value, {}], "returned 2 values, not the new value and a dict of the new slots"),
+        (lambda value: (value, {}, 1), "returned 3 values, not the new value and a dict of the new slots"),
+        (lambda value: (value, 1), "returned 2 values, not the new value and a dict of the new slots"),
+        (lambda value: "new", "returned 'new', not the new value and a dict of the new slots"),
+        (lambda value: (value, {"other": value}), "returned a slot 'other', which is none of the learner's slots"),
+    ],
+)
+def test_what_a_rule_may_not_give(parameter, answer, said):
+    class Rule(SGD):
+        def rule(self, m, value, gradient, slots, scalars):
+            return answer(value)
+
+    with pytest.raises(WrongResult) as caught:
+        run(Rule(SGDOptions()), settings(), parameter, GRADIENT, SMOOTHED)
+    assert str(caught.value).partition(" ")[2] == said

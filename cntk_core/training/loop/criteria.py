@@ -64,16 +64,16 @@ class StepResult:
         return next(iter(self.criteria.values())).average
 
 
-def number_format(width: int, precision: int, value: float) -> str:
+def number_format(precision: int, value: float) -> str:
     """Print a number with this many decimals, or in scientific form where ``%g`` would choose it."""
     kind = "e" if "e" in f"{value:.{precision}g}" else "f"
-    return f"{value:{width}.{precision}{kind}}"
+    return f"{value:.{precision}{kind}}"
 
 
 def describe(name: str, criterion: Criterion) -> str:
     """``ce = 0.12345678 * 2560``; a name that ends in s, but for a loss, counts errors and is shown in percent."""
     value, counts_errors = criterion.average, name.endswith("s") and not name.lower().endswith("loss")
-    text = f"{number_format(2, 3, 100 * value)}%" if counts_errors else number_format(0, 8, value)
+    text = f"{number_format(3, 100 * value)}%" if counts_errors else number_format(8, value)
     return f"{name} = {text} * {criterion.samples}"
 
 

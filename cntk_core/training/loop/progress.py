@@ -104,7 +104,7 @@ class RunLog:
         lead = f"  {trial}" if trial else ""
         self.detail(
             f"{lead} Epoch[{epoch + 1:2d} of {epochs}]-Minibatch[{first:4d}-{last:4d}{share}]: {shown}"
-            f"time = {number_format(0, 4, seconds)}s; samplesPerSecond = {speed:.1f}"
+            f"time = {number_format(4, seconds)}s; samplesPerSecond = {speed:.1f}"
         )
 
     def epoch_ends(
@@ -161,42 +161,42 @@ class ProgressBar:
     """A bar with the loss, the learning rate and the time left. Rich is loaded when the bar is first shown."""
 
     def __init__(self) -> None:
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
+        self._shown: tuple[Progress, TaskID] | None = None
         self._drawn = 0.0
 
     def begin(self, title: str, total: int, rate: float | None = None) -> None:
         """Show a new bar for ``total`` samples (0: not known)."""
         self.end()
-        self._progress = _make_progress()
+        progress = _make_progress()
         text = "" if rate is None else f"rate {rate:.3g}"
-        self._task = self._progress.add_task(title, total=total or None, loss="", rate=text)
-        self._progress.start()
+        self._shown = progress, progress.add_task(title, total=total or None, loss="", rate=text)
+        progress.start()
 
     def advance(self, samples: int, loss: float | None = None) -> None:
         """Set how many samples are done, and the loss if it is known."""
-        if self._progress is None or self._task is None:
+        if self._shown is None:
             return
         now = time.monotonic()
         if loss is None and now - self._drawn < _REDRAW:
             return
         self._drawn = now
-        shown: dict[str, Any] = {} if loss is None else {"loss": f"loss {loss:.4f}"}
-        self._progress.update(self._task, completed=samples, **shown)
+        fields: dict[str, Any] = {} if loss is None else {"loss": f"loss {loss:.4f}"}
+        progress, task = self._shown
+        progress.update(task, completed=samples, **fields)
 
     def print(self, text: str, sink: LineSink) -> bool:
         """Write a line above the bar; False if there is no bar or lines go to a file."""
-        if self._progress is None or getattr(sink, "to_file", False):
+        if self._shown is None or getattr(sink, "to_file", False):
             return False
         if text:
-            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._shown[0].console.print(text, markup=False, highlight=False, soft_wrap=True)
         return True
 
     def end(self) -> None:
         """Take the bar away."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+        if self._shown is not None:
+            self._shown[0].stop()
+            self._shown = None
 
 
 def _make_progress() -> Progress:

@@ -12,10 +12,10 @@ from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.node import Input
 from cntk_core.ops.families.pooling import PoolingAttributes
 from cntk_core.ops.language.layouts import frame_layout, slot_layout
-from cntk_core.ops.language.shapes import FREE
+from cntk_core.ops.language.shapes import FREE, is_free
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch, StreamData
-from cntk_kit_engines.any_size import KEPT, AnySizeProgram
+from cntk_kit_engines.any_size import KEPT, AnySizeProgram, sized_plan
 from cntk_testing import ReferenceEngine
 from cntk_testing.input_contract import DESCENT, RATE
 from cntk_testing.networks import Sample, Sketch
@@ -179,3 +179,51 @@ def test_nothing_has_been_computed_yet() -> None:
         with pytest.raises(NetworkError) as caught:
             ask()
         assert caught.value.message == f"the root '{first}' has not been computed yet"
+
+
+def test_the_programs_that_were_used_last_are_kept():
+    made: list[Any] = []
+    program = compiled(pooled())
+    compile_plan = program._compile
+    program._compile = lambda plan: made.append(plan) or compile_plan(plan)
+    for size in (*range(1, KEPT + 1), 1, KEPT + 1, 1):
+        program.evaluate(rows(size))
+    assert len(made) == KEPT + 1
+    program.evaluate(rows(2))
+    assert len(made) == KEPT + 2
+    assert programs(program) == KEPT
+
+
+def test_gradients_by_nodes_of_any_size():
+    sample = pooled()
+    network = sample.network
+    plan = make_plan(network, [network["z"]], by=[network["x"], network["w"]])
+    store = ParameterStore(network.parameters, network.dtype)
+    program = ReferenceEngine().compile(plan, store, None, seed=1)
+    program.begin_epoch(0)
+    (weight,) = network.parameters
+    for step, (size, count) in enumerate([(4, 2), (2, 1), (4, 1)], start=1):
+        program.forward(rows(size, 3.0, count))
+        assert program.step == step
+        program.backward()
+        np.testing.assert_allclose(program.gradient("x"), np.full((count, 1, size), weight.value.item() / size))
+        np.testing.assert_allclose(program.gradient("w"), [3.0 * count])
+    program.forward(rows(4), training=False)
+    assert program.step == 3
+
+
+def test_a_plan_of_a_size_is_that_of_the_same_network():
+    sample = pooled()
+    plan = make_plan(sample.network, sample.roots, sample.criterion)
+    network = sample.network
+    found = sized_plan(plan, {network["x"]: (1, 5)})
+    assert [node.name for node in found.network] == [node.name for node in network]
+    assert found.network["x"].shape == (1, 5)
+    assert found.network["w"] is network["w"]
+    assert found.network["z"] is not network["z"]
+    assert {role: [node.name for node in group] for role, group in found.network.roots.items()} == {
+        role: [node.name for node in group] for role, group in network.roots.items()
+    }
+    assert [node.name for node in found.trained] == [node.name for node in plan.trained]
+    assert (found.criterion.name, found.criterion.shape) == (plan.criterion.name, plan.criterion.shape)
+    assert is_free(network["x"].shape)

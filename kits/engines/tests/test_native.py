@@ -1,6 +1,7 @@
 """Functions of numbers and arrays give, compiled, what Python gives."""
 
 import math
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,141 @@ def test_real_numbers(dtype: str) -> None:
     x = np.array([-2.5, -1, 0, 0.25, 1.5, 2, 7], dtype)
     signature = f"void({dtype}[::1], {dtype}[::1], {dtype}[:, ::1])"
     check(REALS, signature, x, np.ascontiguousarray(x[::-1]), np.zeros((8, 7), dtype))
+
+
+CHOICES = """
+def f(a, b, out):
+    for i in range(len(a)):
+        x, y = a[i], b[i]
+        out[i, 0] = x // y if y != 0 else -1
+        out[i, 1] = -1 if y == 0 else x % y
+        out[i, 2] = y != 0 and x // y > 1 and x % y < 2
+        out[i, 3] = y == 0 or x // y > 1 or x % y == 0
+        out[i, 4] = int(x < y) + int(y < 3) - float(x > 0)
+        out[i, 5] = (x < y) & (y < 3) | (x > 5) ^ (y == 1)
+        out[i, 6] = 1 < x < y < 13
+        out[i, 7] = not (x and y) or x == 1
+        out[i, 8] = abs(-x) - (-3) + -(-y)
+        out[i, 9] = max(x, y, 0.5) if x else min(2, y)
+"""
+
+
+def test_what_might_fail_is_computed_where_it_is_wanted_alone() -> None:
+    pairs = np.array([(x, y) for x in NUMBERS for y in NUMBERS], np.int64)
+    arguments = [np.ascontiguousarray(column) for column in pairs.T]
+    check(CHOICES, "void(int64[::1], int64[::1], float64[:, ::1])", *arguments, np.zeros((len(pairs), 10)))
+
+
+BYTES = """
+def f(a, b, flags, out):
+    for i in range(len(a)):
+        flags[i] = a[i] > b[i] or flags[i]
+        out[i, 0] = a[i] < b[i]
+        out[i, 1] = a[i] >= 100
+        out[i, 2] = a[i] + b[i]
+        out[i, 3] = a[i] / 2
+        out[i, 4] = flags[i] + flags[i]
+        out[i, 5] = a[i] == b[i] if flags[i] else not a[i]
+        out[i, 6] = min(int(a[i]), 7) * max(int(b[i]), -7)
+"""
+
+
+def test_bytes_have_no_sign_and_flags_are_true_or_false() -> None:
+    a, b = np.array([0, 1, 100, 200, 255, 255], np.uint8), np.array([0, 200, 100, 100, 254, 255], np.uint8)
+    names: dict[str, Any] = {}
+    exec(BYTES, names)
+    wanted, flags = np.zeros((6, 7)), np.array([True, False, False, True, False, False])
+    there = flags.copy()
+    names["f"](a.tolist(), b.tolist(), flags, wanted)
+    out = np.zeros((6, 7))
+    native_function(BYTES, "f", "void(uint8[::1], uint8[::1], boolean[::1], float64[:, ::1])")(a, b, there, out)
+    assert there.tolist() == flags.tolist()
+    np.testing.assert_array_equal(out[:, [0, 1, 2, 3, 5, 6]], wanted[:, [0, 1, 2, 3, 5, 6]])
+    assert out[:, 4].tolist() == (2 * flags).tolist()
+
+
+TYPES = """
+SMALL = np.float32
+HALF = 0.5
+
+def f(small, wide, real, out):
+    out[0] = small + real
+    out[1] = wide + real
+    out[2] = (small > 2) + real
+    out[3] = SMALL(wide) * real
+    out[4] = type(real)(wide) * HALF
+    out[5] = np.int32(real) + np.int64(wide)
+    out[6] = int(real) if wide > 3 else real
+    out[7] = bool(wide) + bool(small - 7)
+    x = 1
+    if wide > 3:
+        x = real
+    out[8] = x / 3
+"""
+
+
+def test_types_meet_as_those_of_numbers_do() -> None:
+    out = np.zeros(9)
+    native_function(TYPES, "f", "void(int32, int64, float32, float64[::1])")(7, 2**40 + 1, 1.75, out)
+    third = float(np.float32(1.75)) / 3
+    wide = 2.0**40 + 1
+    assert out.tolist() == [8.75, wide + 1.75, 2.75, 2.0**40 * 1.75, 2.0**39, wide + 1, 1.0, 1.0, pytest.approx(third)]
+
+
+LEAVING = """
+def f(n, out):
+    for i in range(n):
+        for j in range(2):
+            if j == 1:
+                break
+            out[0] += 1
+        if i == 1:
+            continue
+        k = 0
+        while k < 3:
+            k += 1
+            if k == 2:
+                continue
+            out[1] += k
+        if i == 3:
+            break
+        out[2] += 10
+    if n > 4:
+        if n > 5:
+            return 3
+        else:
+            return 2
+    elif n == 0:
+        return 1
+    out[3] = n
+    return 0
+"""
+
+
+@pytest.mark.parametrize("n", range(7))
+def test_loops_inside_loops_are_left_one_by_one(n: int) -> None:
+    check(LEAVING, "int64(int64, int64[::1])", n, np.zeros(4, np.int64))
+
+
+SLICES = """
+def total(x):
+    found = 0.0
+    for i in range(len(x)):
+        found += x[i]
+    return found
+
+def f(x, n, out):
+    out[0] = total(x[:n])
+    out[1] = total(x[n:])
+    out[2] = total(x[1:n])
+    out[3] = total(x[:])
+    size, rest = x[:n].shape[0], x[n:].shape[0]
+    out[4] = size * 100 + rest
+"""
+
+
+def test_parts_of_a_vector() -> None:
+    check(SLICES, "void(float64[::1], int64, float64[::1])", np.arange(5, dtype=np.float64) ** 2, 3, np.zeros(5))
 
 
 LOOPS = """
@@ -171,12 +307,82 @@ def test_a_function_of_c() -> None:
         ("def f(x):\n    return x[0]\n", "f, line 2: only arrays have elements"),
         ("def f(x):\n    with x:\n        pass\n", "f, line 2: With is not known"),
         ("def g(x):\n    pass\n", "there is no function 'f'"),
+        ("def f(x):\n    y = (x, x)\n    y[x]\n", "f, line 3: which of several values must be said by a number"),
+        ("def f(x):\n    y = (x, x)\n    y[0.5]\n", "f, line 3: which of several values must be said by a number"),
+        ("def f(x):\n    x[0] = 1\n", "f, line 2: only arrays have elements"),
+        ("def f(x):\n    a, b = x\n", "f, line 2: 2 values are needed"),
+        ("def f(x):\n    a, b = x, x, x\n", "f, line 2: 2 values are needed"),
+        ("def f(x):\n    x.y = 1\n", "f, line 2: nothing can be written to 'x.y'"),
+        ("def f(x):\n    y = ((x, x), x)\n", "f, line 2: several values in several"),
+        ("def f(x):\n    return (x, x) + x\n", "f, line 2: a number is needed"),
+        ("def f(x):\n    return x.size\n", "f, line 2: there is no attribute 'size'"),
+        ("def f(x):\n    return x.shape\n", "f, line 2: there is no attribute 'shape'"),
+        ("def f(x):\n    return np.e\n", "f, line 2: there is no 'np.e'"),
+        ("def f(x):\n    return x.view(x)\n", "f, line 2: 'x' is no type"),
+        ("def f(x):\n    return x.view(np.int32)\n", "f, line 2: bits of i64 are not those of a i32"),
+        ("def f(x):\n    return 1.5 % x\n", "f, line 2: '%' of real numbers"),
+        ("def f(x):\n    x.y += 1\n", "f, line 2: 'x.y' cannot be changed"),
+        ("def f(x):\n    return foreign(x, x)\n", "f, line 2: the signature of a foreign function must be a text"),
+        ("def f(x):\n    return foreign(x, 5)\n", "f, line 2: the signature of a foreign function must be a text"),
+        ("def f(x):\n    return foreign(x, 'i64')\n", "f, line 2: 'i64' is no signature"),
+        ("def f(x):\n    y = (x, x)\n    foreign(x, 'i64(i64)', y)\n", "f, line 3: arrays are given as pointers"),
+        (
+            "def f(x):\n    for y in range(x):\n        pass\n    else:\n        pass\n",
+            "f, line 2: for goes over a range alone",
+        ),
     ],
 )
 def test_what_the_language_has_not(text: str, said: str) -> None:
     with pytest.raises(NotNative) as error:
         native_function(text, "f", "void(int64)")
     assert error.value.args[0] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(x):\n    return x[0]\n", "f, line 2: an array cannot be returned"),
+        ("def f(x):\n    return x[0, 0, 0]\n", "f, line 2: 3 indices of an array of 2 axes"),
+        ("def f(x):\n    x[0] = 1\n", "f, line 2: 1 indices of an array of 2 axes"),
+        ("def f(x):\n    x[0, 0] //= 2\n", "f, line 2: elements are changed by +=, -=, *= and /= alone"),
+        ("def f(x):\n    foreign(1, 'i64(i64)', x)\n", "f, line 2: arrays are given as pointers"),
+        ("def f(x):\n    return len(x[0, 0])\n", "f, line 2: there is no function 'len'"),
+    ],
+)
+def test_what_cannot_be_done_with_arrays(text: str, said: str) -> None:
+    with pytest.raises(NotNative) as error:
+        native_function(text, "f", "void(float64[:, ::1])")
+    assert error.value.args[0] == said
+
+
+@pytest.mark.parametrize(
+    ("signature", "said"),
+    [
+        ("int64", "'int64' is no signature"),
+        ("quux(int64)", "'quux(int64)' is no signature"),
+        ("void(quux)", "'quux' is no type"),
+        ("void(float32[::2])", "'float32[::2]' is no type"),
+    ],
+)
+def test_what_is_no_signature(signature: str, said: str) -> None:
+    with pytest.raises(NotNative, match=f"^{re.escape(said)}$"):
+        native_function("def f(x):\n    pass\n", "f", signature)
+
+
+def test_functions_of_c_take_addresses_and_arrays() -> None:
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    strlen, memset = (ctypes.cast(one, ctypes.c_void_p).value for one in (library.strlen, library.memset))
+    text = """
+def f(strlen, memset, data, place):
+    foreign(memset, "void(ptr, i32, i64)", data, 7, 3)
+    return foreign(strlen, "i64(ptr)", data) * 100 + foreign(strlen, "i64(ptr)", place + 1)
+"""
+    data = np.array([1, 1, 1, 1, 1, 0], np.uint8)
+    function = native_function(text, "f", "int64(int64, int64, uint8[::1], int64)")
+    assert function(strlen, memset, data, data.ctypes.data) == 504
+    assert data.tolist() == [7, 7, 7, 1, 1, 0]
 
 
 def test_arguments_are_checked() -> None:

@@ -130,7 +130,7 @@ class AnySizeProgram(Program):
     def _note_totals(self, program: Program) -> None:
         totals = dict(self._state.totals)
         for name, value in program.read_totals().items():
-            totals[name] = totals.get(name, 0.0) + value
+            totals[name] += value
         self._state = attrs.evolve(self._state, totals=totals)
 
     def _current(self, name: str) -> Program:
