@@ -44,6 +44,7 @@ REASONS = (
     "needs PyTorch",
     "needs TensorBoard",
     "needs MLflow",
+    "needs Weights & Biases",
     "needs a notebook",
     "needs a file that you have",
     "needs a data set that you download",
