@@ -13,6 +13,7 @@ from cntk_tool_init.sniff import look
 from cntk_kit_recipes.cli import main
 
 REFUSED = 1
+TOO_LITTLE = "a table to learn from needs two rows and two columns"
 
 
 def init(*words: str, status: int = 0) -> None:
@@ -61,6 +62,15 @@ def test_all_samples_are_in_one_part(tmp_path):
     ids = [{line.split()[0] for line in part} for part in parts]
     assert not ids[0] & ids[1]
     assert len(ids[1]) == 15
+
+
+@pytest.mark.parametrize(("rows", "held_out"), [(3, 1), (1, 0)])
+def test_of_few_samples_one_is_held_out(rows, held_out):
+    text("rows.ctf", "".join(f"|label {row % 2}:1 1:0 |x {row}\n" for row in range(rows)))
+    init("new", "--data", "rows.ctf", "--yes")
+    parts = [path for path in sorted(Path("new").glob("*.ctf")) if path.name == "heldout.ctf"]
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in parts) == held_out
+    assert ("cvReader" in Path("new/recipe.cntk").read_text(encoding="utf-8")) == bool(held_out)
 
 
 def test_data_in_two_files(tmp_path):
@@ -140,7 +150,11 @@ def test_command_lines_that_are_wrong(words, message, tmp_path, capsys):
         ("", "error: data: this is nothing that is known\n"),
         ("one sentence\n", "error: data: a text for a language model needs sentences, one in each line\n"),
         ("#!MLF!#\n", "error: data: a list of HTK features is missing\n"),
-        ("x\tb\n1\t\n", "error: data: a table to learn from needs two rows and two columns\n"),
+        (
+            "a,b\n1,2\n2,1\n3,7\n",
+            f"error: data: {TOO_LITTLE}; a counts the rows\n",
+        ),
+        ("x\tb\n1\t\n", f"error: data: {TOO_LITTLE}; x has one value\n"),
     ],
 )
 def test_data_that_are_wrong(content, message, capsys):

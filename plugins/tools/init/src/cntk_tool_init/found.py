@@ -53,6 +53,12 @@ class Wishes:
         """One in so many is held out; 0: none."""
         return max(2, round(1 / self.share)) if self.share > 0 else 0
 
+    def of(self, count: int) -> Wishes:
+        """Return what can be done where there are so many things: at least one is held out, and one is not."""
+        if self.every <= count or not self.every:
+            return self
+        return attrs.evolve(self, share=1 / count if count > 1 else 0.0)
+
     def holds_out(self, number: int) -> bool:
         """Whether something is held out, by its number from 0 on."""
         return self.every > 0 and number % self.every == self.every - 1
@@ -124,7 +130,7 @@ class Data(ABC):
         """Names of the files that :meth:`prepare` writes."""
 
     @abstractmethod
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write into a folder what a recipe there needs beside what is there already.
 
         Raises:

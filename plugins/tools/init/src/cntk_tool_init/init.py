@@ -111,7 +111,7 @@ def _write(folder: Path, paths: Sequence[Path], data: Data, task: str, wishes: W
     before = {name for name in names if (folder / name).exists()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        prepared = data.prepare(folder, task, wishes)
+        prepared = data.prepare(folder, task)
         _check_size(prepared, paths)
         choice = choose_network(prepared, task)
         texts = {

@@ -73,7 +73,7 @@ class Column:
             return "has one value"
         if not self.is_number and len(found) > MOST_NAMES:
             return f"has {len(found):,} different texts"
-        if self.is_number and np.array_equal(np.diff(self.values), np.ones(len(self.values) - 1)):
+        if self.is_number and any(np.array_equal(self.values, np.arange(len(self.values)) + first) for first in (0, 1)):
             return "counts the rows"
         return ""
 

@@ -89,6 +89,7 @@ class Text(Data):
         self.streams: dict[str, Seen] = {}
         self.sequences = self.rows = 0
         self._look()
+        self._wishes = wishes.of(self.sequences)
         if len(self.streams) < 2:
             raise DataError(
                 f"there is nothing to learn from but '{next(iter(self.streams), '')}'",
@@ -191,8 +192,9 @@ class Text(Data):
     def _splits(self) -> bool:
         return self._wishes.held_out is None and self._wishes.every > 0
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Split the file by sequences, if some are to be held out."""
+        wishes = self._wishes
         named, files, kept = [self.path], [], self.y.count
         if wishes.held_out is not None:
             named.append(wishes.held_out)

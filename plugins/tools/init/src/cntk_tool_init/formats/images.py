@@ -44,6 +44,7 @@ class Pictures(Data):
         self.items = [item for item in items if self._look(item[0])]
         if not self.items:
             raise DataError("there is no picture that can be read", where=Location(str(where)))
+        self._wishes = wishes.of(max(Counter(label for _, label in self.items).values()))
 
     def _look(self, path: Path) -> bool:
         image: Any
@@ -122,8 +123,9 @@ class Pictures(Data):
         """Map files and the names of classes."""
         return ["train_map.txt", *(["heldout_map.txt"] if self._wishes.every else []), "classes.txt"]
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write map files."""
+        wishes = self._wishes
         parts: list[list[str]] = [[], []]
         seen: Counter[int] = Counter()
         for path, label in self.items:  # of each class as large a part

@@ -154,6 +154,7 @@ class Htk(Speech):
                 raise DataError(what, where=Location(str(listing), number))
             self.dim = dim
             self.frames += frames
+        self._wishes = wishes.of(len(self.entries))
         self.states, self.labelled = _states(labels)
         self.classes = len(self.states)
 
@@ -175,8 +176,9 @@ class Htk(Speech):
         """The parts of the list, and the states."""
         return [*super().writes, "states.list"]
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write lists."""
+        wishes = self._wishes
         names, files = self._parts(folder, wishes, named=True)
         (folder / "states.list").write_text("".join(f"{name}\n" for name in self.states), encoding="utf-8")
         files.append(("states.list", "the states, by number"))
@@ -209,6 +211,7 @@ class Kaldi(Speech):
     def __init__(self, listing: Path, labels: Path, wishes: Wishes) -> None:
         super().__init__(listing, labels, wishes)
         self.entries = kaldi_entries(listing, listing.read_text(encoding="utf-8-sig").splitlines())
+        self._wishes = wishes.of(len(self.entries))
         first = self.entries[0]
         self.dim = kaldi_dim(first.path, int(first.rest.partition("[")[0].lstrip(":") or 0))
         if not self.dim:
@@ -235,8 +238,9 @@ class Kaldi(Speech):
         """Utterances without alignment."""
         return [f"no alignment of {some(self.lacking)}: left out"] if self.lacking else ()
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write lists."""
+        wishes = self._wishes
         names, files = self._parts(folder, wishes, named=False)
         labels = seen_from(folder, self.labels)
         readers = [

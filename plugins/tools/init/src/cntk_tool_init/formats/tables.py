@@ -37,10 +37,15 @@ class Table(Data):
         self._wishes = wishes
         self.title, self.columns = read_table(path)
         self.rows = len(self.columns[0].values) if self.columns else 0
+        self._wishes = wishes.of(self.rows)
         self.y = self._chosen(wishes.target)
         self.used = [one for one in self.columns if one is not self.y and not one.why_not]
         if self.rows < 2 or not self.used:
-            raise DataError("a table to learn from needs two rows and two columns", where=Location(str(path)))
+            useless = [f"{one.name} {one.why_not}" for one in self.columns if one is not self.y and one.why_not]
+            raise DataError(
+                "a table to learn from needs two rows and two columns" + "".join(f"; {why}" for why in useless[:3]),
+                where=Location(str(path)),
+            )
 
     def _chosen(self, wanted: str) -> Column:
         names = [one.name for one in self.columns]
@@ -85,7 +90,7 @@ class Table(Data):
         if filled:
             lines.append(f"missing numbers become the mean, missing names none: {some(filled)}")
         if self.y.missing:
-            lines.append(f"{several(self.y.missing, 'row')} without {self.y.name} are left out")
+            lines.append(f"left out: {several(self.y.missing, 'row')} without {self.y.name}")
         return lines
 
     @property
@@ -95,8 +100,9 @@ class Table(Data):
         names = [f"train{_SUFFIX}", f"heldout{_SUFFIX}"] if two else split_names(self._wishes, _SUFFIX)
         return [*names, "features.txt", "classes.txt"]
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write the rows as text."""
+        wishes = self._wishes
         x = np.concatenate([one.numbers() for one in self.used], axis=1)
         known = ~np.isnan(self.y.values) if self.y.is_number else self.y.values != ""
         parts = [np.flatnonzero(known)]
@@ -148,6 +154,7 @@ class Arrays(Data):
             raise DataError(f"the arrays cannot be read: {error}", where=Location(str(path))) from None
         self.x, self.y = self._pair("", wishes.target)
         self.second = self._second()
+        self._wishes = wishes.of(len(self.arrays[self.y]))
 
     def _pair(self, suffix: str, wanted: str) -> tuple[str, str]:
         names = [name for name in self.arrays if self.arrays[name].ndim and name.endswith(suffix)]
@@ -227,8 +234,9 @@ class Arrays(Data):
         names = [f"train{_SUFFIX}", f"heldout{_SUFFIX}"] if self.second else split_names(self._wishes, _SUFFIX)
         return [*names, "classes.txt"]
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write the rows as text."""
+        wishes = self._wishes
         x = self.arrays[self.x].reshape(len(self.arrays[self.x]), -1).astype(float)
         parts = [np.arange(len(x))]
         if self.second:

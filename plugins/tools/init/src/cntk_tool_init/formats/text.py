@@ -48,6 +48,7 @@ class Sentences(Data):
         for words in _sentences(path):
             self.words.update(words)
             self.sentences += 1
+        self._wishes = wishes.of(self.sentences)
         if self.sentences < 2:
             raise DataError("a text for a language model needs sentences, one in each line", where=Location(str(path)))
 
@@ -77,8 +78,9 @@ class Sentences(Data):
         )
         return [*names, *_VOCABULARY]
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write the text with the ends of sentences."""
+        wishes = self._wishes
         counts = [0, 0]
         names = self.writes[:-3]
         parts: list[list[str]] = [[], []]
@@ -183,6 +185,7 @@ class TaggedWords(Data):
         self.path = path
         self._wishes = wishes
         self.sentences = list(_tagged(path))
+        self._wishes = wishes.of(len(self.sentences))
         self.words = Counter(word for sentence in self.sentences for word, _ in sentence)
         self.tags = Counter(tag for sentence in self.sentences for _, tag in sentence)
 
@@ -206,8 +209,9 @@ class TaggedWords(Data):
         two = self._wishes.held_out is not None or self._wishes.every
         return ["train.txt", *(["heldout.txt"] if two else []), "words.txt", "tags.txt"]
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Write the parts with ends of sentences, and the lists."""
+        wishes = self._wishes
         given = list(_tagged(wishes.held_out)) if wishes.held_out is not None else None
         parts: list[list[list[tuple[str, str]]]] = [[], given or []]
         for number, sentence in enumerate(self.sentences):

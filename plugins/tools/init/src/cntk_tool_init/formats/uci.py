@@ -28,6 +28,7 @@ class Columns(Data):
         self.path = path
         self._wishes = wishes
         self.lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+        self._wishes = wishes.of(len(self.lines))
         rows = [line.split() for line in self.lines]
         width = len(rows[0])
         wrong = next((number for number, row in enumerate(rows, 1) if len(row) != width), 0)
@@ -91,8 +92,9 @@ class Columns(Data):
     def _splits(self) -> bool:
         return self._wishes.held_out is None and self._wishes.every > 0
 
-    def prepare(self, folder: Path, task: str, wishes: Wishes) -> Prepared:
+    def prepare(self, folder: Path, task: str) -> Prepared:
         """Split the rows, and write the names of classes."""
+        wishes = self._wishes
         paths, files = [self.path], []
         kept = len(self.lines)
         if wishes.held_out is not None:
