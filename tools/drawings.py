@@ -192,11 +192,81 @@ def block_momentum() -> str:
     )
 
 
+def configuration() -> str:
+    """The parts of a recipe inside each other, from where a value is looked for, and what wins."""
+    parts = [
+        words(10, 20, "where minibatchSize is looked for"),
+        words(392, 20, "what is read first, and what wins"),
+        '<rect x="10" y="34" width="350" height="230" rx="6" class="w plain"/>',
+        words(22, 56, "top level:  minibatchSize = 256"),
+        '<rect x="34" y="70" width="314" height="180" rx="6" class="w first"/>',
+        words(46, 92, "Train = [ ... ]"),
+        box(58, 106, 200, 58, "SGD = [ maxEpochs = 10 ]", "third"),
+        box(58, 178, 200, 58, "reader = [ file = ... ]", "third"),
+        arrow(268, 135, 308, 100, "second"),
+        words(270, 160, "not here,", "second"),
+        words(270, 176, "nor in Train", "second"),
+        arrow(312, 92, 312, 58, "second"),
+    ]
+    order = [
+        ("default of the key", "plain"),
+        ("first.cntk", "first"),
+        ("second.cntk", "first"),
+        ("Train=[SGD=[maxEpochs=2]]", "second"),
+    ]
+    for row, (name, colour) in enumerate(order):
+        top = 34 + 60 * row
+        parts.append(box(392, top, 216, 36, name, colour))
+        if row:
+            parts.append(arrow(500, top - 22, 500, top - 2))
+    lines = (
+        "A key that a block lacks is taken from the block around it, up to the top level.",
+        "Each file and argument is laid over those before it: a value replaces a value, a section is merged into",
+        "a section. Then $names$ are filled in: with the top level's value first, then from inside out.",
+    )
+    parts += [words(10, 294 + 20 * number, line) for number, line in enumerate(lines)]
+    return drawing(660, 346, "Blocks inside each other, and files and arguments laid over each other", parts)
+
+
+def recipe() -> str:
+    """The way of a recipe: configuration, network, plan, run."""
+    steps = [
+        ("files, arguments", "first", "text: recipe.cntk, key=value", ""),
+        ("configuration", "first", "each value with the line it came from", "cntk config show"),
+        ("network", "third", "a builder makes nodes of its block", "cntk plot, cntk dump"),
+        ("plan", "third", "steps in order, buffers, gradients", "cntk explain"),
+        ("run", "second", "an engine, a reader, a learner", "cntk train"),
+        ("model, log", "second", "models of epochs, checkpoints, log", "cntk plot-log"),
+    ]
+    parts = [
+        words(10, 20, "what there is"),
+        words(190, 20, "what it consists of"),
+        words(466, 20, "the command that shows it"),
+    ]
+    for row, (name, colour, what, command) in enumerate(steps):
+        top = 34 + 52 * row
+        parts += [
+            box(10, top, 150, 34, name, colour),
+            words(190, top + 22, what),
+            words(466, top + 22, command, "first"),
+        ]
+        if row:
+            parts.append(arrow(85, top - 16, 85, top - 2))
+    lines = (
+        "What is wrong is told before a run begins: in the text by line and column, in blocks by the keys that they",
+        "know, in the network by its shapes. Reader, builder, engine and learner are plugins that the blocks name.",
+    )
+    parts += [words(10, 366 + 20 * number, line) for number, line in enumerate(lines)]
+    return drawing(660, 396, "How a recipe becomes configuration, network, plan and run", parts)
+
+
 DRAWINGS: dict[str, Callable[[], str]] = {
     "packed-sequences.svg": packed_sequences,
     "plan.svg": plan,
     "one-bit.svg": one_bit,
     "block-momentum.svg": block_momentum,
+    "configuration.svg": configuration,
+    "recipe.svg": recipe,
 }
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import random
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +60,7 @@ class Survey:
 
     def __init__(self, workspace: Workspace, options: argparse.Namespace) -> None:
         self._workspace, self._options = workspace, options
+        self._caches = ""
         self._said: dict[str, list[pytest.TestReport]] = {}
         self.results: list[tuple[Fault, str]] = []
         """What became of each fault: ``killed``, ``at import``, or why it survived."""
@@ -140,6 +143,8 @@ class Survey:
                 chosen.append(item)
 
         def meet() -> bool | None:
+            # Kernels are kept by the sources on the disk: those without the fault are not to be used, nor those with it kept.
+            os.environ["CNTK_CACHE"] = self._caches
             try:
                 put(changes)
             except AtImportError:
@@ -147,7 +152,8 @@ class Survey:
             self._silence(chosen)
             return self._fails(chosen)
 
-        said = in_child(meet, 20 + 6 * min(spent, self._options.cap + 10)) if chosen else False
+        with tempfile.TemporaryDirectory(prefix="survey-") as self._caches:
+            said = in_child(meet, 20 + 6 * min(spent, self._options.cap + 10)) if chosen else False
         if said is None:
             return "at import"
         if said is False:

@@ -45,6 +45,7 @@ REASONS = (
     "needs Ray",
     "needs TensorBoard",
     "needs MLflow",
+    "needs Weights & Biases",
     "needs a notebook",
     "needs a file that you have",
     "needs a data set that you download",

@@ -238,6 +238,34 @@ def test_contract_tests_come_from_the_source_distributions(
     ]
 
 
+class _Here:
+    """This Python, in place of one of an environment."""
+
+    def run(self, *words: str, folder: Path) -> str:
+        done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def test_contract_tests_see_nothing_of_the_repository_around_them(load_tool: Load, tmp_path: Path) -> None:
+    """They are unpacked below it, and pytest goes upwards for settings and conftest.py."""
+    (tmp_path / "conftest.py").write_text("import no_such_module\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.pytest.ini_options]\naddopts = '--no-such-option'\n", encoding="utf-8"
+    )
+    tests = tmp_path / "one-1/tests"
+    tests.mkdir(parents=True)
+    (tests.parent / "pyproject.toml").write_text("[project]\nname = 'one'\n", encoding="utf-8")
+    (tests / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef own():\n    return 1\n", encoding="utf-8")
+    (tests / "test_contract.py").write_text("def test_own(own):\n    assert own == 1\n", encoding="utf-8")
+    archive = tmp_path / "one-1.tar.gz"
+    with tarfile.open(archive, "w:gz") as opened:
+        opened.add(tests.parent, "one-1")
+    said: list[str] = []
+    assert load_tool("releasing.trying").run_contracts([archive], _Here(), tmp_path / "work", said.append) == []
+    assert said[0].startswith("one-1.tar.gz: 1 passed in ")
+
+
 def test_words_that_do_not_go_together(load_tool: Load, capsys: pytest.CaptureFixture[str]) -> None:
     release = load_tool("release")
     for words in (["version"], ["build", "0.2.0"]):

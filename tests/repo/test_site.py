@@ -242,14 +242,15 @@ def test_a_notebook_that_ran(made: ModuleType, tree: Path, output: object, shown
     ran.mkdir(parents=True)
     (ran / "01-first-steps.ipynb").write_text(notebook("print(1)", output), encoding="utf-8")
     text, pictures = made.notebook_page(path, tree)
-    head = "# Title\n[one](../one.md)\n\n!!! note\n    What came out of each cell was made with the site. "
-    assert text.startswith(head + "[Download the notebook](01-first-steps.ipynb).\n\n\n```python\nprint(1)\n```")
+    head = "# Title\n[one](../one.md)\n\n!!! note\n  What came out of each cell was made with the site. "
+    link = '<a href="01-first-steps.ipynb" download>Download the notebook</a>'
+    assert text.startswith(head + link + ".\n\n\n```python\nprint(1)\n```")
     assert text.rpartition("print(1)\n```")[2].strip() == shown
     assert list(pictures.values()) in ([], [b"png"], [b"<svg/>"])
     assert bool(pictures) == ("![" in shown)
 
 
-def test_a_notebook_that_ran_otherwise_is_shown_as_it_is(made: ModuleType, tree: Path) -> None:
+def test_a_notebook_that_ran_otherwise_is_shown_as_it_is(made: ModuleType, pages: ModuleType, tree: Path) -> None:
     path = "docs/notebooks/01-first-steps.ipynb"
     (tree / path).write_text(notebook("print(2)"), encoding="utf-8")
     ran = tree / made.RAN
@@ -259,6 +260,9 @@ def test_a_notebook_that_ran_otherwise_is_shown_as_it_is(made: ModuleType, tree:
     )
     text, pictures = made.notebook_page(path, tree)
     assert "This notebook is shown without what comes out of it." in text
+    on_site, _ = pages.for_site(text, path, tree)
+    assert "!!! note\n    This notebook" in on_site  # eight blanks would make it code
+    assert '<a href="01-first-steps.ipynb" download>' in on_site
     assert text.endswith("```python\nprint(2)\n```\n")
     assert pictures == {}
 

@@ -14,6 +14,7 @@ from mkdocs.structure.files import File  # noqa: E402
 
 from docs_site import made, operations  # noqa: E402
 from docs_site.navigation import INDEX, navigation  # noqa: E402
+from docs_site.op_pictures import FRAME  # noqa: E402
 from docs_site.pages import for_site, name_on_site, pages  # noqa: E402
 
 DRAWINGS = "docs/drawings"
@@ -65,7 +66,7 @@ def led(files: Any, config: Any, text: str, path: str) -> str:
 
 def inline(drawing: str) -> str:
     """Return a drawing as a block of HTML within Markdown."""
-    return f'<div class="drawing-frame">{"".join(drawing.splitlines())}</div>'
+    return f"{FRAME}{''.join(drawing.splitlines())}</div>"
 
 
 def put(files: Any, config: Any, name: str, content: str | bytes) -> None:

@@ -18,12 +18,15 @@ LANGUAGES = {".py": "python", ".cntk": "text", ".mel": "text", ".ndl": "text", "
 LONGEST = 4000
 """Characters of a text that came out, after which it is cut."""
 
+DOWNLOAD = '<a href="{name}" download>%s</a>'
+"""HTML, since a link of Markdown is led to the page that is made of the notebook."""
+
+# Two blanks: `pages.parts` makes four of them, and of four eight, which are code.
 NOT_RUN = (
-    "!!! note\n"
-    "    This notebook is shown without what comes out of it. [Download it]({name}) and run it, or build the site\n"
-    "    after `make notebooks`, which runs them all.\n"
+    f"!!! note\n  This notebook is shown without what comes out of it. {DOWNLOAD % 'Download it'} and run it, or\n"
+    "  build the site after `make notebooks`, which runs them all.\n"
 )
-HAS_RUN = "!!! note\n    What came out of each cell was made with the site. [Download the notebook]({name}).\n"
+HAS_RUN = f"!!! note\n  What came out of each cell was made with the site. {DOWNLOAD % 'Download the notebook'}.\n"
 
 
 def notebook_page(path: str, root: Path = ROOT) -> tuple[str, dict[str, bytes]]:

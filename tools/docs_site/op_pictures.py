@@ -23,12 +23,15 @@ STEEPEST = 4.0
 NARROWEST = 460
 """Pixels below which a drawing is moved sideways within a narrow page, and not made smaller."""
 
+FRAME = '<div class="drawing-frame" role="region" aria-label="Drawing" tabindex="0">'
+"""What moves sideways around a drawing; by keyboard too, for which it can be focused."""
+
 
 def frame(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     """Return a drawing, with a title for those who do not see it."""
     size = f'width="{width:g}" height="{height:g}" style="min-width:{min(width, NARROWEST):g}px"'
     return (
-        f'<div class="drawing-frame"><svg class="drawing" role="img" aria-label="{escape(title)}" '
+        f'{FRAME}<svg class="drawing" role="img" aria-label="{escape(title)}" '
         f'viewBox="0 0 {width:g} {height:g}" {size} '
         f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg></div>'
     )

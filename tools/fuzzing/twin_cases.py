@@ -350,7 +350,9 @@ class Drawn:
             # For sparse gradients the original has few rules, one (Nesterov's) without the rate, and means of gradients
             # before the rate: docs/training.md.
             plain = {"l1": 0.0, "l2": 0.0, "clip": 0.0, "truncate": False, "per": 0, "momentum": 0.0}
-            kind, rate = pick.choice(("sgd", "adagrad")), pick.choice((0.01, 0.05))
+            # What normalization leaves of a gradient may be rounding, of which adagrad makes steps as of any other.
+            normalized = any(one["kind"] == "batch_norm" for one in self.nodes)
+            kind, rate = "sgd" if normalized else pick.choice(("sgd", "adagrad")), pick.choice((0.01, 0.05))
             return {"kind": kind, "rate": rate, "unit": pick.random() < 0.5, **plain}
         return {
             "kind": pick.choice(LEARNERS),

@@ -97,7 +97,9 @@ def run_contracts(
         if not tests:
             say(f"{archive.name}: no contract tests")
             continue
-        words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", *map(str, tests))
+        # Where they are unpacked, pytest would find the settings and the conftest.py of this repository above them.
+        alone = ("-c", str(folder / "pyproject.toml"), f"--confcutdir={folder}")
+        words = ("-m", "pytest", "-q", *alone, "-p", "no:cacheprovider", "--import-mode=importlib", *map(str, tests))
         try:
             said = environment.run(*words, folder=folder).strip().splitlines()
             say(f"{archive.name}: {said[-1] if said else 'no test'}")
