@@ -18,6 +18,9 @@ from cntk.ops._making import block, made, one, operands, size
 from cntk.ops.functions import Function
 from cntk.variables import Variable
 
+_NEAR_ZERO = 1e-6
+"""What CNTK adds to probabilities before it takes their logarithm."""
+
 
 def cosine_distance(x: Any, y: Any, name: str = "") -> Function:
     """The cosine of the angle between two vectors."""
@@ -46,13 +49,28 @@ def cosine_distance_with_negative_samples(
 
 
 def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
-    """``-(y log(p) + (1 - y) log(1 - p))`` of probabilities, element by element, summed."""
-    return made("Logistic", *operands(output, target), name=name)
+    """``-(y log(p) + (1 - y) log(1 - p))`` of probabilities, element by element; logarithms are kept from 0."""
+
+    def inside(p: Variable, y: Variable) -> Function:
+        hits = elements.element_times(y, elements.log(elements.plus(_NEAR_ZERO, p)))
+        misses = elements.element_times(elements.minus(1, y), elements.log(elements.minus(1 + _NEAR_ZERO, p)))
+        return elements.negate(elements.plus(hits, misses))
+
+    return block("BinaryCrossEntropy", name, operands(output, target), inside)
 
 
 def weighted_binary_cross_entropy(output: Any, target: Any, weight: Any, name: str = "") -> Function:
-    """The binary cross entropy with a weight for each element."""
-    return made("Logistic", *operands(output, target, weight), name=name)
+    """The binary cross entropy, summed over elements, with a weight for each sample.
+
+    The loss that is shown has weights that are divided by their mean over the minibatch.
+
+    Raises:
+        ValueError: the weight is no single number.
+    """
+    given = operands(output, target, weight)
+    if math.prod(given[2]._shape or ()) != 1:
+        raise ValueError(f"weighted_binary_cross_entropy: the weight of a sample is one number, not {given[2]}")
+    return made("Logistic", *given, name=name)
 
 
 def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: Any = -1, name: str = "") -> Function:
