@@ -18,8 +18,9 @@ from cntk.ops._making import block, made, one, operands, size
 from cntk.ops.functions import Function
 from cntk.variables import Variable
 
-_NEAR_ZERO = 1e-6
-"""What CNTK adds to probabilities before it takes their logarithm."""
+_NEAR_ZERO = float(np.float32(1e-6))
+"""What CNTK adds to probabilities before it takes their logarithm, in single precision whatever they are."""
+_NEAR_ONE = float(np.float32(1) + np.float32(1e-6))
 
 
 def cosine_distance(x: Any, y: Any, name: str = "") -> Function:
@@ -53,7 +54,7 @@ def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
 
     def inside(p: Variable, y: Variable) -> Function:
         hits = elements.element_times(y, elements.log(elements.plus(_NEAR_ZERO, p)))
-        misses = elements.element_times(elements.minus(1, y), elements.log(elements.minus(1 + _NEAR_ZERO, p)))
+        misses = elements.element_times(elements.minus(1, y), elements.log(elements.minus(_NEAR_ONE, p)))
         return elements.negate(elements.plus(hits, misses))
 
     return block("BinaryCrossEntropy", name, operands(output, target), inside)
