@@ -200,12 +200,12 @@ def test_rank_0_alone_writes_for_tensorboard(tmp_path: Any) -> None:
 WALKED = {
     0: "Dense LayerNormalization",
     1: "Dense LayerNormalization Softplus Plus Times",
-    2: "Dense LayerNormalization Softplus Plus ElementTimes ElementDivide Minus ReduceElements Plus Sqrt ReduceElements "
-       "ElementTimes Plus Times LogPlus",
+    2: "Dense LayerNormalization Softplus Plus ElementTimes ElementDivide Minus ReduceElements Plus Sqrt "
+       "ReduceElements ElementTimes Plus Times LogPlus",
     3: "Dense LayerNormalization Softplus Plus ElementTimes ElementDivide Plus Times LogPlus Minus ReduceElements Plus "
        "Sqrt ReduceElements ElementTimes ElementTimes Reciprocal",
-    -1: "Dense LayerNormalization Softplus Plus ElementTimes ElementDivide Plus Times LogPlus Minus ReduceElements Plus "
-        "Sqrt ReduceElements ElementTimes Reciprocal ReduceElements ElementTimes ReduceElements",
+    -1: "Dense LayerNormalization Softplus Plus ElementTimes ElementDivide Plus Times LogPlus Minus ReduceElements "
+        "Plus Sqrt ReduceElements ElementTimes Reciprocal ReduceElements ElementTimes ReduceElements",
 }  # fmt: skip
 """The original's walk, by depth."""
 
