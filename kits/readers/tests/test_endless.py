@@ -133,7 +133,7 @@ def test_parts_have_chunks_of_their_own_at_random() -> None:
         assert {len({number // 3 for number in part[place : place + 3]}) for place in range(0, 18, 3)} == {1}
     assert (
         max(sum(ends for _, _, ends in one) for one in found) == 3
-    )  # one of them has the last chunk of the last sweep
+    )  # who has the last chunk sees the last end
 
 
 def test_a_part_without_chunks_has_nothing() -> None:
