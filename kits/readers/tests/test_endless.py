@@ -131,9 +131,7 @@ def test_parts_have_chunks_of_their_own_at_random() -> None:
     assert sorted(seen[0] + seen[1]) == sorted([*range(12)] * 3)
     for part in seen:
         assert {len({number // 3 for number in part[place : place + 3]}) for place in range(0, 18, 3)} == {1}
-    assert (
-        max(sum(ends for _, _, ends in one) for one in found) == 3
-    )  # who has the last chunk sees the last end
+    assert max(sum(ends for _, _, ends in one) for one in found) == 3  # who has the last chunk sees the last end
 
 
 def test_a_part_without_chunks_has_nothing() -> None:
