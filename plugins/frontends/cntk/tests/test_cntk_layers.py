@@ -78,6 +78,21 @@ def test_a_convolution_of_groups_of_channels() -> None:
     np.testing.assert_allclose(f.eval({x: IMAGE})[0], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_convolution_of_groups_takes_steps(groups: int) -> None:
+    x = C.input_variable((2, 5, 6))
+    f = L.Convolution2D((2, 3), 2, strides=(2, 3), groups=groups, bias=False)(x)
+    own = weights(f)["W"]
+    pairs = zip(np.split(IMAGE[0], groups), np.split(own, groups), strict=True)
+    expected = np.concatenate([windows(part, kernels, (2, 3)) for part, kernels in pairs])
+    np.testing.assert_allclose(f.eval({x: IMAGE})[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_transposed_convolutions_take_one_step_where_nothing_is_said() -> None:
+    x = C.input_variable((2, 3, 3))
+    assert L.ConvolutionTranspose((3, 3), 4)(x).shape == L.ConvolutionTranspose2D((3, 3), 4)(x).shape == (4, 5, 5)
+
+
 def test_convolutions_along_one_and_three_axes() -> None:
     x = C.input_variable((2, 6))
     f = L.Convolution1D(2, 3)(x)

@@ -248,6 +248,31 @@ def test_parameters_have_values_and_types() -> None:
     assert learned.asarray().tolist() == [1, 2]
 
 
+def test_a_first_value_says_the_type_where_nothing_else_does() -> None:
+    for given, found in ((np.float16, np.float16), (np.float64, np.float64), (np.int64, np.float32)):
+        assert C.Parameter(init=np.ones(2, given), dtype=None).dtype == found
+    assert C.Parameter(init=1, dtype=None).dtype == np.float32
+
+
+def test_types_hold_what_is_said() -> None:
+    kind = C.Variable._Type
+    assert dict(kind()) == {}
+    whole = kind((2,), np.float64, True, False, [C.Axis("a")])
+    assert dict(whole) == {
+        "shape": (2,), "dtype": np.float64, "needs_gradient": True, "is_sparse": False, "dynamic_axes": [C.Axis("a")],
+    }  # fmt: skip
+    assert [each.shape_is_known for each in (whole, kind(), kind((-2,)), kind(dtype=np.float32))] == [
+        True, False, False, False,
+    ]  # fmt: skip
+    assert [dict(kind._sanitize(each)) for each in (3, (2, 3), {"shape": (4,)})] == [
+        {"shape": (3,)}, {"shape": (2, 3)}, {"shape": (4,)},
+    ]  # fmt: skip
+    assert kind._sanitize(whole) is whole
+    assert kind._sanitize(None) is None
+    x = C.input_variable(2, needs_gradient=True, is_sparse=True)
+    assert (x._type.needs_gradient, x._type.is_sparse, x._type.dynamic_axes) == (True, True, x.dynamic_axes)
+
+
 def test_variables_say_what_they_are() -> None:
     x = C.input_variable((2, 3), np.float64, needs_gradient=True, is_sparse=True, name="x")
     assert (x.shape, x.dtype, x.needs_gradient, x.is_sparse, x.owner) == ((2, 3), np.float64, True, True, None)
