@@ -50,8 +50,11 @@ SYMMETRIC = (
     "shares_memory",
     "may_share_memory",
     "samefile",
+    "plus",
+    "element_times",
+    "not_equal",
 )
-"""Functions to which it is all one in which order their first two arguments come."""
+"""Functions to which it is all one in which order their first two arguments come: sums, products, comparisons."""
 
 CRASHING = ("isinstance", "issubclass", "hasattr", "map", "filter", "partial")
 """Functions that refuse their first two arguments the other way round: any test that comes there would notice."""
