@@ -18,10 +18,6 @@ from cntk.ops._making import block, made, one, operands, size
 from cntk.ops.functions import Function
 from cntk.variables import Variable
 
-_NEAR_ZERO = float(np.float32(1e-6))
-"""What CNTK adds to probabilities before it takes their logarithm, in single precision whatever they are."""
-_NEAR_ONE = float(np.float32(1) + np.float32(1e-6))
-
 
 def cosine_distance(x: Any, y: Any, name: str = "") -> Function:
     """The cosine of the angle between two vectors."""
@@ -50,14 +46,17 @@ def cosine_distance_with_negative_samples(
 
 
 def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
-    """``-(y log(p) + (1 - y) log(1 - p))`` of probabilities, element by element; logarithms are kept from 0."""
+    """``-(y log(p + e) + (1 - y) log(1 + e - p))`` of probabilities, for each element; ``e`` is 1e-6."""
+    p, y = operands(output, target)
+    dtype = p._dtype or np.float32
+    tiny, total = (sanitize_input(np.float32(each), dtype) for each in (1e-6, 1 + 1e-6))
 
-    def inside(p: Variable, y: Variable) -> Function:
-        hits = elements.element_times(y, elements.log(elements.plus(_NEAR_ZERO, p)))
-        misses = elements.element_times(elements.minus(1, y), elements.log(elements.minus(_NEAR_ONE, p)))
-        return elements.negate(elements.plus(hits, misses))
+    def inside(a: Variable, b: Variable) -> Function:
+        true = elements.element_times(b, elements.log(elements.plus(tiny, a)))
+        false = elements.element_times(elements.minus(1.0, b), elements.log(elements.minus(total, a)))
+        return elements.negate(elements.plus(true, false))
 
-    return block("BinaryCrossEntropy", name, operands(output, target), inside)
+    return block("BinaryCrossEntropy", name, [p, y], inside)
 
 
 def weighted_binary_cross_entropy(output: Any, target: Any, weight: Any, name: str = "") -> Function:
