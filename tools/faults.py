@@ -55,8 +55,11 @@ SYMMETRIC = (
     "samefile",
     "common_type",
     "same_wheel",
+    "plus",
+    "element_times",
+    "not_equal",
 )
-"""Functions to which it is all one in which order their first two arguments come."""
+"""Functions to which it is all one in which order their first two arguments come: sums, products, comparisons."""
 
 CRASHING = ("isinstance", "issubclass", "hasattr", "map", "filter", "partial")
 """Functions that refuse their first two arguments the other way round: any test that comes there would notice."""

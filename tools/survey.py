@@ -143,7 +143,7 @@ class Survey:
                 chosen.append(item)
 
         def meet() -> bool | None:
-            # Kernels are kept by the sources on the disk: those without the fault are not to be used, nor those with it kept.
+            # Kernels are kept by the sources on the disk: none made without the fault is to be used, none with it kept.
             os.environ["CNTK_CACHE"] = self._caches
             try:
                 put(changes)

@@ -62,6 +62,7 @@ def test_kinds_of_faults(tools: dict[str, ModuleType], text: str, expected: list
         "x = np.multiply(a, b)",
         "x = hmac.compare_digest(a, b)",
         "x = y.reshape(-1, *sizes)",
+        "x = elements.plus(a, b)",
         "x = isinstance(a, b)",
         "x = map(a, b)",
         "x = zip(a, strict=True)",

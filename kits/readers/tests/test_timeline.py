@@ -180,3 +180,17 @@ def test_more_sequences_than_are_drawn_at_once(chunks):
         np.add.at(seen, (block.chunks, block.sequences), 1)
         assert order.open_chunks == frozenset(range(chunks))
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("chunks", [[[1, 2, 1, 3, 1]], [[1], [2], [1], [3], [1]], [[1, 2], [1, 3, 1]]])
+def test_a_minibatch_has_as_many_sequences_as_it_has_to(chunks: list[list[int]]) -> None:
+    order = FileOrder(index_of(chunks))
+    found = [[p.samples for p in plan_epoch(order, EpochSpec(minibatch_size=1), least)] for least in (1, 2, 3, 9)]
+    assert found == [[1, 2, 1, 3, 1], [3, 4, 1], [4, 4], [8]]
+    assert [p.samples for p in plan_epoch(order, EpochSpec(minibatch_size=7), 2)] == [7, 1]
+
+
+def test_equal_sequences_are_dealt_out_from_the_rank_whose_turn_it_is() -> None:
+    equal = np.full(7, 4)
+    dealt = [[balanced_share(equal, rank, 3, turn).tolist() for rank in range(3)] for turn in (0, 1, 5)]
+    assert dealt == [[[0, 3, 6], [1, 4], [2, 5]], [[2, 5], [0, 3, 6], [1, 4]], [[1, 4], [2, 5], [0, 3, 6]]]

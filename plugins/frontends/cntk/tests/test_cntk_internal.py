@@ -5,6 +5,7 @@ from __future__ import annotations
 import cntk as C
 import numpy as np
 import pytest
+from cntk.internal.utils import eval as evaluate
 from cntk.internal.utils import get_data_type, map_function_arguments
 
 
@@ -41,3 +42,16 @@ def test_arguments_by_parameter():
         map_function_arguments(params, named, w=1)
     with pytest.raises(TypeError, match=r"^got multiple values for argument 'x'$"):
         map_function_arguments(params, named, 1, x=2)
+
+
+def test_a_function_is_evaluated_with_its_gradients():
+    x = C.input_variable(2, needs_gradient=True)
+    f, data = C.square(x), np.array([[1, 2], [3, 4]], np.float32)
+    forward, backward = evaluate(f, {x: data}, np.float32, backward_pass=True, expected_backward={x: None})
+    np.testing.assert_array_equal(forward[f.output], data**2)
+    np.testing.assert_array_equal(backward[x], 2 * data)
+    values, nothing = evaluate(f, {x: data}, np.float32)
+    np.testing.assert_array_equal(values[f.output], data**2)
+    assert nothing is None
+    _, by_all = evaluate(f, {x: data}, np.float32, backward_pass=True)
+    np.testing.assert_array_equal(by_all[x], 2 * data)

@@ -140,15 +140,16 @@ def test_classes_that_make_no_functions(kept, message, tmp_path):
         Function.load(path)
 
 
-def test_what_a_file_cannot_hold():
+def test_what_a_file_cannot_hold(tmp_path):
+    path = tmp_path / "never.model"
     x = C.input_variable(4)
     with pytest.raises(ValueError, match=r"^serialize of .*\.Kept gives what a file cannot hold: 1j is no number, "):
-        C.user_function(Kept(x, {"a": [1j]})).save("never.model")
+        C.user_function(Kept(x, {"a": [1j]})).save(path)
     z = C.negate(x)
     z.root_function.custom_attributes = {"a": {1: 2}}
     with pytest.raises(ValueError, match=r"^custom_attributes hold what a file cannot: \{1: 2\} is no number, text,"):
-        z.save("never.model")
-    assert not Path("never.model").exists()
+        z.save(path)
+    assert not path.exists()
 
 
 def test_inside_of_a_block_and_behind_a_loop(tmp_path):

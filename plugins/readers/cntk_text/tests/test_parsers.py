@@ -26,6 +26,16 @@ def as_it_is_written(*arrays: np.ndarray) -> int:
     return read_lines(*map(memoryview, arrays))
 
 
+def both_ways(data: bytes, streams: tuple[StreamSpec, ...], dtype: np.dtype) -> Parsed | None:
+    """Read with the loop as it is compiled and as it is written, which have to give up at the same places."""
+    compiled, written = (parse_fast(data, streams, dtype, loop) for loop in (None, as_it_is_written))
+    assert (compiled is None) == (written is None)
+    if compiled is not None:
+        assert columns(compiled) == columns(written)
+        assert compiled.short == written.short
+    return compiled
+
+
 def columns(parsed: Parsed) -> list[tuple]:
     found = []
     for samples in parsed.samples:
@@ -47,7 +57,7 @@ def dense(text: str) -> list[list[float]]:
 
 def problem(text: str, dtype: np.dtype = F64) -> tuple[int, str]:
     (found,) = parse_exact(text.encode(), (DENSE, SPARSE), dtype).problems
-    assert parse_fast(text.encode(), (DENSE, SPARSE), dtype) is None
+    assert both_ways(text.encode(), (DENSE, SPARSE), dtype) is None
     return found.column, found.message
 
 
@@ -69,7 +79,7 @@ def problem(text: str, dtype: np.dtype = F64) -> tuple[int, str]:
 )
 def test_dense_rows(text: str, values: list[list[float]]) -> None:
     assert dense(text) == values
-    fast = parse_fast(text.encode(), (DENSE,), F64)
+    fast = both_ways(text.encode(), (DENSE,), F64)
     if "\x01" not in text:
         assert fast is not None
         assert columns(fast) == columns(exact(text, DENSE))
@@ -79,14 +89,14 @@ def test_sparse_rows() -> None:
     text = "|s 0:1 8:-2.5\n|s\n|s 3:1e1|a 1 2 3\n"
     expected = ([0, 1, 2], [1.0, -2.5, 10.0], [0, 8, 3], [2, 0, 1])
     assert columns(exact(text))[1] == expected
-    fast = parse_fast(text.encode(), (DENSE, SPARSE), F64)
+    fast = both_ways(text.encode(), (DENSE, SPARSE), F64)
     assert fast is not None
     assert columns(fast)[1] == expected
 
 
 def test_short_samples_are_noted() -> None:
     text = "|a 1 2 3\n|a 1 2\n|a 1 2 3\n|a 1\n"
-    fast = parse_fast(text.encode(), (DENSE,), F64)
+    fast = both_ways(text.encode(), (DENSE,), F64)
     assert fast is not None
     assert fast.short == exact(text, DENSE).short == [1, 3]
 
@@ -166,7 +176,7 @@ Row = st.builds(
 @example(["|a 1 2 3", "|a 9007199254740993 0.30000000000000004 1e-320"], F64)
 def test_the_fast_parser_agrees(rows: list[str], dtype: np.dtype) -> None:
     text = "".join(row + "\n" for row in rows).encode()
-    fast = parse_fast(text, (DENSE, SPARSE), dtype)
+    fast = both_ways(text, (DENSE, SPARSE), dtype)
     if fast is None:
         return
     slow = parse_exact(text, (DENSE, SPARSE), dtype)
@@ -189,7 +199,7 @@ def test_the_compiled_loop_does_what_is_written(rows: list[str], dtype: np.dtype
 @given(st.lists(st.sampled_from(list("|as# 0159.-+e:\t\r\n\x00é")), max_size=60).map("".join))
 def test_the_fast_parser_agrees_on_any_text(text: str) -> None:
     data = text.encode() + b"\n"
-    fast = parse_fast(data, (DENSE, SPARSE), F64)
+    fast = both_ways(data, (DENSE, SPARSE), F64)
     slow = parse_exact(data, (DENSE, SPARSE), F64)
     if fast is not None:
         assert slow.problems == []
@@ -199,12 +209,12 @@ def test_the_fast_parser_agrees_on_any_text(text: str) -> None:
 @pytest.mark.parametrize(("key", "fast"), [("109", True), ("1/0", False), ("1:9", False), ("0/", False), (":", False)])
 def test_ids_of_the_fast_parser_are_of_digits(key: str, fast: bool) -> None:
     """The characters next to '0' and '9' are none."""
-    assert (parse_fast(f"{key} |a 1 2 3\n".encode(), (DENSE, SPARSE), F64) is not None) is fast
+    assert (both_ways(f"{key} |a 1 2 3\n".encode(), (DENSE, SPARSE), F64) is not None) is fast
 
 
 def test_regular_text_is_parsed_fast() -> None:
     rows = "".join(f"{i} |a {i} -0.{i} {i}.25 |# x |s {i % 9}:1 |l 0 1\n" for i in range(50))
-    assert parse_fast(rows.encode(), (DENSE, SPARSE), F32) is not None
+    assert both_ways(rows.encode(), (DENSE, SPARSE), F32) is not None
 
 
 @examples(200)

@@ -241,14 +241,11 @@ class Value(ArrayMixin):
                 (np.ones(int(there.sum()), typed), (place[there] // per, columns[there])), shape=(frames, width)
             )
             found.append(matrix)
-        flat = not rows or not isinstance(rows[0], list | tuple | np.ndarray)
         made = Value._of(None, found, device=device)
         made._shape_of_samples = shape
-        made._flat = flat
         return made
 
     _shape_of_samples: tuple[int, ...] | None = None
-    _flat = False
 
     @property
     def data(self) -> NDArrayView:
@@ -359,8 +356,6 @@ class Value(ArrayMixin):
         found = self._list
         if not has_sequences(variable):
             found = [each[index : index + 1] for each in found for index in range(each.shape[0])]
-        elif self._flat and len(found) > 1 and all(each.shape[0] == 1 for each in found):
-            found = list(found)
         if self.is_sparse and not variable.is_sparse:
             return [each.toarray().reshape(-1, *variable.shape) for each in found]
         return list(found)

@@ -111,7 +111,7 @@ def _array(variable: Variable, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError:
         raise GraphError(f"the values for {variable} are of several shapes") from None
-    if array.dtype == object:
+    if array.dtype.kind not in "biuf":
         raise GraphError(f"the values for {variable} are no numbers, or of several shapes")
     return array
 

@@ -11,7 +11,7 @@ from cntk._graph.errors import GraphError, told
 from cntk._graph.leaves import is_known
 from cntk._graph.lower import Maker, precision_of
 from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, TIMES, USER, Primitive, postorder
-from cntk._graph.records import composite_record, output_uid, variable_record
+from cntk._graph.records import axis_record, composite_record, output_uid, variable_record
 from cntk.axis import Axis
 from cntk_core.api import Node
 from cntk_core.api.builders import BATCH, infer_node
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST, _CONVOLUTION, _SPLICE, _SLICE = (NUMBERS[name] for name in ("Cast", "Convolution", "Splice", "Slice"))
+_CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE = (
+    NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice")
+)
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
                                            "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
@@ -123,6 +125,11 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
         _complete_kernel(one)
     if one.number == TIMES:
         _complete_factor(one)
+    if one.number == _SPLICE:
+        _place_splice(one)
+    if one.number == _CROP and "offset" not in one.attributes:
+        _infer_crop(one)
+        return True
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
@@ -136,6 +143,21 @@ def _infer_block(one: Primitive) -> bool:
         made._shape, made._axes, made._dtype = root._shape, root._axes, root._dtype
         made._gradient, made._sparse = root._gradient, root._sparse
     return not _open(one)
+
+
+def _place_splice(one: Primitive) -> None:
+    """Let an axis in front of all others be the one that it is, now that it is known how many there are."""
+    if one.attributes["axis"] == axis_record(Axis.new_leading_axis()):
+        front = Axis(max(len(each._shape or ()) for each in one.inputs))
+        one.attributes = {**one.attributes, "axis": axis_record(front)}
+
+
+def _infer_crop(one: Primitive) -> None:
+    """Say what a part is like whose place follows from the whole network, which is looked at when it is computed."""
+    image, like = one.inputs[:2]
+    (made,) = one.outputs
+    made._shape = (*(image._shape or ())[:-2], *(like._shape or ())[-2:])
+    made._axes = image._axes
 
 
 def _infer_types(one: Primitive) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from cntk._graph.errors import told
 from cntk._graph.pieces import fitted
-from cntk.core import Value
 from cntk.io._data import MinibatchData
 from cntk_core.api import EpochSpec, Minibatch, StreamData
 from cntk_core.api.readers import ChunkedReader
@@ -98,14 +97,6 @@ class CutData(MinibatchData):
         found: list[Any] = [None] * layout.slots
         for slot, place in enumerate(np.argsort(np.argsort(layout.order)).tolist()):
             found[place] = self._packed.data[layout.start[: layout.lengths[slot]] + slot]
-        return found
-
-    @property
-    def data(self) -> Value:
-        """The data; what lies end to end is one sequence here."""
-        if self._value is None:
-            self._value = self._made()
-        found: Value = self._value
         return found
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cntk._inherited import inherit
+from cntk.internal.utils import get_python_function_arguments
 from cntk.layers.blocks import identity, inject_name
 from cntk.ops import combine
 from cntk.ops.functions import Function
@@ -62,11 +63,12 @@ def _then(first: Any, second: Any) -> Any:
             return second(*made.outputs)
         return second(made)
 
-    names = [each.name for each in first.signature] if isinstance(first, Function) else None
-    if names is None:
-        return both
-    both.argument_names = [name or f"x{index}" for index, name in enumerate(names)]  # type: ignore[attr-defined]
-    return Function(both)
+    known = isinstance(first, Function)
+    # A function that takes any number of arguments has no names of them.
+    names = [each.name for each in first.signature] if known else get_python_function_arguments(first)[0]
+    if names:
+        both.argument_names = [name or f"x{index}" for index, name in enumerate(names)]  # type: ignore[attr-defined]
+    return Function(both) if known else both
 
 
 def For(what_range: Iterable[Any], constructor: Callable[..., Any], name: str = "") -> Any:

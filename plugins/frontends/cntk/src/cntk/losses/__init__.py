@@ -60,8 +60,17 @@ def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
 
 
 def weighted_binary_cross_entropy(output: Any, target: Any, weight: Any, name: str = "") -> Function:
-    """The binary cross entropy with a weight for each element."""
-    return made("Logistic", *operands(output, target, weight), name=name)
+    """The binary cross entropy, summed over elements, with a weight for each sample.
+
+    The loss that is shown has weights that are divided by their mean over the minibatch.
+
+    Raises:
+        ValueError: the weight is no single number.
+    """
+    given = operands(output, target, weight)
+    if math.prod(given[2]._shape or ()) != 1:
+        raise ValueError(f"weighted_binary_cross_entropy: the weight of a sample is one number, not {given[2]}")
+    return made("Logistic", *given, name=name)
 
 
 def cross_entropy_with_softmax(output_vector: Any, target_vector: Any, axis: Any = -1, name: str = "") -> Function:

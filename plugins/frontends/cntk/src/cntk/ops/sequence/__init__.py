@@ -113,7 +113,8 @@ def slice(seq: Any, begin_index: int, end_index: int, name: str = "") -> Functio
     Raises:
         ValueError: no step can be between both.
     """
-    if begin_index == end_index or ((begin_index >= 0) == (end_index > 0) and begin_index > end_index and end_index):
+    counted_alike = (begin_index >= 0) == (end_index > 0)
+    if end_index and (begin_index == end_index or (counted_alike and begin_index > end_index)):
         raise ValueError(f"there is no step from {begin_index} to {end_index}")
     single = end_index - begin_index == 1 and (begin_index >= 0 or end_index <= 0)
 
