@@ -116,7 +116,6 @@ def test_derivatives_of_derivatives_are_gradients_of_derivatives(name):
             assert_same_derivatives(made, first, leaves, data, "second derivative")
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", WITH_RULES)
 def test_rules_give_the_gradients_of_their_ops(op):
     for cases in cases_together(TABLE.find("", op), EXAMPLES[op]):
