@@ -101,7 +101,6 @@ def test_each_input_of_what_moves_between_axes_may_be_the_only_one_that_is_asked
     assert_same_alone(sample.network, sample.criterion, list(flows), data, together)
 
 
-@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_derivatives_of_derivatives_are_gradients_of_derivatives(name):
     sample = {**SAMPLES, **SEQUENCE_SAMPLES}[name]("float64")
