@@ -406,3 +406,11 @@ def test_mistakes():
     sample.network.rename(sample.roots[0], "z")
     with pytest.raises(NetworkError, match="there is no gradient by 'ce': 'z' does not depend on it"):
         differentiate(sample.network, "z", "ce")
+
+
+def test_logistic_of_labels_between_0_and_1():
+    made = Sketch("float64")
+    labels, chances = made.input("labels", 3), made.op("Sigmoid", made.input("x", 3))
+    sample = made.finish(None, made.op("Logistic", made.op("Sigmoid", labels), chances, name="loss"))
+    data = sample.minibatch(4)
+    assert_same_derivatives(sample.network, sample.roots[0], [sample.network["x"]], data, "derivative")
