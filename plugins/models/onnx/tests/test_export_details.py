@@ -51,8 +51,10 @@ TABLES: dict[str, Callable[[Sketch], Node]] = {
     ),
     "several words": lambda made: op(made, "LookupTable", made.parameter("E", 7, 3), made.input("x", 14)),
     "a product": lambda made: op(made, "Times", made.parameter("E", 7, 3), words(made, 7)),
-    "both": lambda made: op(made, "RowStack", op(made, "Times", made.parameter("E", 7, 3), words(made, 7), name="vectors"),
-                            op(made, "Exp", made.network["words"], name="powers")),
+    "both": lambda made: op(
+        made, "RowStack", op(made, "Times", made.parameter("E", 7, 3), words(made, 7), name="vectors"),
+        op(made, "Exp", made.network["words"], name="powers"),
+    ),
 }  # fmt: skip
 
 
