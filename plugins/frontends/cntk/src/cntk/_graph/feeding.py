@@ -169,7 +169,8 @@ def from_core(variable: Variable, value: Any, *, scalar: bool) -> Any:
     if not (variable._axes or ()):
         return _typed(variable, value.reshape(()) if scalar and not shape else value)
     if has_sequences(variable):
-        found = list(value)
+        # the core takes numbers of one frame each for samples
+        found = list(value) if isinstance(value, list) else list(value.reshape(-1, 1, *shape))
         return [_typed(variable, one.reshape(one.shape[0]) if scalar and not shape else one) for one in found]
     array = np.concatenate(value) if isinstance(value, list) else value
     return _typed(variable, array.reshape(array.shape[0]) if scalar and not shape else array)
