@@ -75,15 +75,19 @@ class Drawn:
             self.pick.choice(self._makers)()
         shown = [one.place for one in self.values if self.nodes[one.place]["kind"] not in ("input", "parameter")][-6:]
         self._loss()
+        normalized = any(one["kind"] == "batch_norm" for one in self.nodes)
+        least = 2 if normalized else 1  # of one sample the original's variance is not a number
         return {
             "seed": self.seed,
             "precision": "float" if any(one["sparse"] for one in self.inputs) else self.pick.choice(("double", "double", "float")),
             "inputs": self.inputs,
             "nodes": self.nodes,
             "shown": shown or [len(self.nodes) - 1],
-            "samples": self.pick.randint(1, 4),
+            # the original counts the gaps behind shorter sequences as zeros in a batch's mean and variance
+            "even": normalized,
+            "samples": self.pick.randint(least, 4),
             "longest": self.pick.randint(1, 6),
-            "steps": [[self.pick.randint(1, 5), self.pick.randint(1, 6)] for _ in range(self.pick.randint(1, 4))],
+            "steps": [[self.pick.randint(least, 5), self.pick.randint(1, 6)] for _ in range(self.pick.randint(1, 4))],
             "learner": self._learner(),
         }
 
@@ -306,6 +310,10 @@ class Drawn:
 
     def _learner(self) -> Node:
         pick = self.pick
+        if any(one["sparse"] for one in self.inputs):  # the original has little for the gradients that these give
+            plain = {"l1": 0.0, "l2": 0.0, "clip": 0.0, "truncate": False}
+            kind, rate = pick.choice(("sgd", "momentum_sgd", "nesterov", "adagrad")), pick.choice((0.01, 0.05))
+            return {"kind": kind, "rate": rate, "per": 0, "momentum": 0.9, "unit": pick.random() < 0.5, **plain}
         return {
             "kind": pick.choice(LEARNERS),
             "rate": pick.choice((0.001, 0.01, 0.05)),

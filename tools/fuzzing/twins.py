@@ -12,6 +12,7 @@ import sys
 
 import cntk as C
 import numpy as np
+import scipy.sparse
 
 AXES = {}
 DTYPES = {"float": np.float32, "double": np.float64}
@@ -221,7 +222,7 @@ class Case:
 
     def minibatch(self, samples, longest):
         found = {}
-        lengths = [1 + self.random.randint(longest) for _ in range(samples)]
+        lengths = [longest if self.spec["even"] else 1 + self.random.randint(longest) for _ in range(samples)]
         for variable, one in zip(self.inputs, self.spec["inputs"]):
             rows = []
             for length in lengths:
@@ -231,9 +232,12 @@ class Case:
                 else:
                     data = self.array([frames] + one["shape"])
                     rows.append(data if one["sequence"] else data[0])
-            if one["sparse"]:
-                rows = C.Value.one_hot(rows, one["shape"][0], dtype=self.dtype)
-            found[variable] = rows if one["sequence"] or one["sparse"] else np.array(rows)
+            if one["sparse"] and one["sequence"]:
+                found[variable] = C.Value.one_hot(rows, one["shape"][0], dtype=self.dtype)
+            elif one["sparse"]:
+                found[variable] = scipy.sparse.csr_matrix(np.eye(one["shape"][0], dtype=self.dtype)[[row[0] for row in rows]])
+            else:
+                found[variable] = rows if one["sequence"] else np.array(rows)
         return found
 
     def learner(self, parameters):
@@ -286,7 +290,7 @@ def run(spec):
     used = {v: data[v] for v in loss.arguments}
     sources = [v for v in loss.parameters] + [v for v in loss.arguments if not v.is_sparse]
     sources = sorted(sources, key=lambda v: v.name)
-    if sources:
+    if sources and not any(one["sparse"] for one in spec["inputs"]):  # the original refuses, but in training
         gradients = loss.grad(used, wrt=sources)
         gradients = gradients if isinstance(gradients, dict) else {sources[0]: gradients}
         for source in sources:

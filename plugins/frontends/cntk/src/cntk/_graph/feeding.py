@@ -145,6 +145,8 @@ def to_core(variable: Variable, batch: Any) -> Any:
     if not is_fed_sparse(variable):
         found = [one.toarray().reshape(-1, *(variable._shape or ())) if is_sparse(one) else one for one in found]
     if has_sequences(variable):
+        if not variable._shape and found and not is_sparse(found[0]) and all(len(one) == 1 for one in found):
+            return np.stack(found)[..., None]  # arrays of one number each could be samples, too
         return found
     if found and is_sparse(found[0]):
         from scipy.sparse import vstack
