@@ -26,7 +26,7 @@ from fuzzing.twin_cases import case
 TWINS = Path(__file__).with_name("fuzzing") / "twins.py"
 SECONDS = 3600.0
 TOLERANCE = {"double": 1e-8, "float": 2e-3}
-"""Relative to the largest number of an array; in single precision sums of other orders differ, and learners magnify it."""
+"""Relative to the largest number of an array; learners magnify how sums differ in single precision."""
 
 
 @attrs.frozen
@@ -40,6 +40,7 @@ class Verdict:
 
 def found_by(python: str, cases: Sequence[Mapping[str, Any]], folder: Path) -> list[dict[str, Any]]:
     """Let an interpreter go through the cases; go on behind one at which it crashes."""
+    folder.mkdir()
     written, results = folder / "cases.jsonl", folder / "found.jsonl"
     written.write_text("".join(json.dumps(one) + "\n" for one in cases), encoding="utf-8")
     results.touch()
@@ -108,10 +109,8 @@ def main() -> None:
     options = parser.parse_args()
     cases = [case(seed) for seed in range(options.seed, options.seed + options.networks)]
     with tempfile.TemporaryDirectory() as folder:
-        (both := [Path(folder) / name for name in ("theirs", "ours")])
-        for one in both:
-            one.mkdir()
-        theirs, ours = found_by(options.python, cases, both[0]), found_by(sys.executable, cases, both[1])
+        theirs = found_by(options.python, cases, Path(folder) / "theirs")
+        ours = found_by(sys.executable, cases, Path(folder) / "ours")
     verdicts = [judged(*three) for three in zip(cases, theirs, ours, strict=True)]
     show(verdicts, everything=options.all)
     sys.exit(any(one.kind not in ("alike", "both refuse", "only the original refuses") for one in verdicts))
@@ -121,9 +120,10 @@ def show(verdicts: Sequence[Verdict], *, everything: bool) -> None:
     """Print networks that differ, and how many there are of each kind."""
     for one in verdicts:
         if one.kind != "alike" and (everything or one.kind != "both refuse"):
-            nodes = one.case["nodes"]
-            kinds = " ".join(f"{place}:{node.get('op', node['kind'])}{node['inputs']}" for place, node in enumerate(nodes))
-            print(f"{one.case['seed']} {one.kind} ({one.case['precision']}, {one.case['learner']['kind']}): {kinds}\n  {one.said}")
+            nodes = enumerate(one.case["nodes"])
+            network = " ".join(f"{place}:{node.get('op', node['kind'])}{node['inputs']}" for place, node in nodes)
+            print(f"{one.case['seed']} {one.kind} ({one.case['precision']}, {one.case['learner']['kind']})")
+            print(f"  {network}\n  {one.said}")
     for kind, count in Counter(one.kind for one in verdicts).most_common():
         print(f"{count:6} {kind}")
 

@@ -11,21 +11,19 @@ import attrs
 ELEMENTWISE = (
     *("sigmoid", "tanh", "relu", "abs", "negate", "square", "sin", "cos", "atan", "asinh", "softplus", "softsign"),
     *("hard_sigmoid", "elu", "selu", "leaky_relu", "floor", "ceil", "round", "stop_gradient", "alias", "exp", "sinh"),
-    *("cosh", "log", "sqrt", "reciprocal", "acos", "asin", "atanh", "tan"),
+    *("cosh", "log", "sqrt", "reciprocal", "acos", "asin", "atanh"),
 )
+"""Not ``tan``: the original takes the tangent for its argument when it computes the gradient."""
 PAIRS = (
     *("plus", "minus", "element_times", "element_divide", "element_max", "element_min", "log_add_exp", "greater"),
     *("less", "equal", "not_equal", "greater_equal", "less_equal"),
 )
-# Not Pow: where its base is no parameter, the original takes gradients of 1 and log 1 in its place.
+"""Not ``pow``: where its base is no leaf, the original computes gradients as if the base were 1."""
 REDUCTIONS = ("sum", "mean", "max", "min", "log_sum_exp", "l1", "l2", "sum_square", "argmax", "argmin")
 LOSSES = ("squared_error", "cosine_distance", "softmax_cross_entropy", "binary_cross_entropy")
 LEARNERS = ("sgd", "momentum_sgd", "nesterov", "adagrad", "rmsprop", "adam", "fsadagrad", "adadelta")
 SMALL = 60
 """Elements of a value at most: findings are read by people."""
-UNKNOWN = 0
-"""In place of a shape: that of a parameter, or of what has no sequences."""
-
 Node = dict[str, Any]
 
 
@@ -63,7 +61,14 @@ class Drawn:
             *(self._one, self._one, self._two, self._two, self._softmax, self._clip, self._where, self._reduce),
             *(self._times, self._times, self._reshape, self._transpose, self._slice, self._splice, self._pad),
             *(self._delay, self._delay, self._over_time, self._broadcast, self._convolution, self._transposed),
-            *(self._pooling, self._layer_norm, self._batch_norm, self._recurrence, self._recurrence, self._with_parameter),
+            *(
+                self._pooling,
+                self._layer_norm,
+                self._batch_norm,
+                self._recurrence,
+                self._recurrence,
+                self._with_parameter,
+            ),
         )
 
     def case(self) -> Node:
@@ -79,7 +84,9 @@ class Drawn:
         least = 2 if normalized else 1  # of one sample the original's variance is not a number
         return {
             "seed": self.seed,
-            "precision": "float" if any(one["sparse"] for one in self.inputs) else self.pick.choice(("double", "double", "float")),
+            "precision": "float"
+            if any(one["sparse"] for one in self.inputs)
+            else self.pick.choice(("double", "double", "float")),
             "inputs": self.inputs,
             "nodes": self.nodes,
             "shown": shown or [len(self.nodes) - 1],
@@ -141,14 +148,22 @@ class Drawn:
     def _softmax(self) -> None:
         if (x := self._any(lambda one: bool(one.shape))) is not None:
             axis = self.pick.choice((None, *range(len(x.shape)), -1))
-            self._node("softmax", [x], x.shape, op=self.pick.choice(("softmax", "log_softmax", "hardmax")[: 3 if axis is None else 2]), axis=axis)
+            self._node(
+                "softmax",
+                [x],
+                x.shape,
+                op=self.pick.choice(("softmax", "log_softmax", "hardmax")[: 3 if axis is None else 2]),
+                axis=axis,
+            )
 
     def _clip(self) -> None:
         if (x := self._any()) is not None:
             self._node("clip", [x], x.shape, least=self.pick.choice((-1.0, -0.3)), most=self.pick.choice((0.4, 1.0)))
 
     def _where(self) -> None:
-        if (x := self._any()) is not None and (y := self._any(lambda one: (one.shape, one.sequence) == (x.shape, x.sequence))):
+        if (x := self._any()) is not None and (
+            y := self._any(lambda one: (one.shape, one.sequence) == (x.shape, x.sequence))
+        ):
             self._node("where", [x, y], x.shape)
 
     def _reduce(self) -> None:
@@ -175,7 +190,9 @@ class Drawn:
             self._node("times", [x], made, shape=[*made, *x.shape], transposed=True, outer=1)
         else:
             shape = (*x.shape[: len(x.shape) - inner], *made)
-            self._node("times", [x], shape, shape=[*x.shape[len(x.shape) - inner :], *made], transposed=False, outer=outer)
+            self._node(
+                "times", [x], shape, shape=[*x.shape[len(x.shape) - inner :], *made], transposed=False, outer=outer
+            )
 
     def _reshape(self) -> None:
         if (x := self._any()) is not None:
@@ -233,12 +250,16 @@ class Drawn:
 
     def _delay(self) -> None:
         if (x := self._any(lambda one: one.sequence)) is not None:
-            self._node("delay", [x], x.shape, steps=self.pick.choice((1, 1, -1, 2, -2, 3)), initial=self.pick.choice((0, 0.1)))
+            self._node(
+                "delay", [x], x.shape, steps=self.pick.choice((1, 1, -1, 2, -2, 3)), initial=self.pick.choice((0, 0.1))
+            )
 
     def _over_time(self) -> None:
         if (x := self._any(lambda one: one.sequence)) is None:
             return
-        op = self.pick.choice(("first", "last", "is_first", "is_last", "sequence_sum", "sequence_max", "sequence_softmax"))
+        op = self.pick.choice(
+            ("first", "last", "is_first", "is_last", "sequence_sum", "sequence_max", "sequence_softmax")
+        )
         stays = op in ("is_first", "is_last", "sequence_softmax")
         self._node("one", [x], () if op.startswith("is_") else x.shape, sequence=stays, op=op)
 
@@ -261,7 +282,13 @@ class Drawn:
         maps = self.pick.randint(1, 3)
         shape = (maps, *map(convolved, x.shape[1:], window, strides, padding))
         self._node(
-            "convolution", [x], shape, kernel=[maps, x.shape[0], *window], strides=strides, padding=padding, dilation=[1, 1]
+            "convolution",
+            [x],
+            shape,
+            kernel=[maps, x.shape[0], *window],
+            strides=strides,
+            padding=padding,
+            dilation=[1, 1],
         )
 
     def _transposed(self) -> None:
@@ -269,7 +296,10 @@ class Drawn:
             return
         window, strides, _ = self._windows(x)
         maps = self.pick.randint(1, 2)
-        shape = (maps, *((dim - 1) * stride + size for dim, size, stride in zip(x.shape[1:], window, strides, strict=True)))
+        shape = (
+            maps,
+            *((dim - 1) * stride + size for dim, size, stride in zip(x.shape[1:], window, strides, strict=True)),
+        )
         if Value(0, shape, sequence=False).size <= SMALL:
             kernel = [x.shape[0], maps, *window]
             self._node("transposed", [x], shape, kernel=kernel, strides=strides, padding=[False, False])
@@ -296,7 +326,9 @@ class Drawn:
         if (x := self._any(lambda one: one.sequence and len(one.shape) == 1)) is not None:
             width, steps = self.pick.randint(1, 4), self.pick.choice((1, 1, 1, -1, 2))
             initial, gated = self.pick.choice((0, 0.1)), self.pick.random() < 0.4
-            self._node("recurrence", [x], (width,), width=width, dim=x.shape[0], steps=steps, initial=initial, gated=gated)
+            self._node(
+                "recurrence", [x], (width,), width=width, dim=x.shape[0], steps=steps, initial=initial, gated=gated
+            )
 
     def _loss(self) -> None:
         """End with a criterion of the last value that can be an output, and a target of the same shape."""
@@ -304,16 +336,20 @@ class Drawn:
         number = len(self.inputs)
         if len(last.shape) != 1:
             last = self._node("reshape", [last], (last.size,), shape=[last.size])
-        self.inputs.append({"name": f"i{number}", "shape": list(last.shape), "sequence": last.sequence, "sparse": False})
+        self.inputs.append(
+            {"name": f"i{number}", "shape": list(last.shape), "sequence": last.sequence, "sparse": False}
+        )
         target = self._add({"kind": "input", "number": number, "inputs": []}, last.shape, last.sequence)
         self._node("loss", [last, target], (), op=self.pick.choice(LOSSES))
 
     def _learner(self) -> Node:
         pick = self.pick
-        if any(one["sparse"] for one in self.inputs):  # the original has little for the gradients that these give
-            plain = {"l1": 0.0, "l2": 0.0, "clip": 0.0, "truncate": False}
-            kind, rate = pick.choice(("sgd", "momentum_sgd", "nesterov", "adagrad")), pick.choice((0.01, 0.05))
-            return {"kind": kind, "rate": rate, "per": 0, "momentum": 0.9, "unit": pick.random() < 0.5, **plain}
+        if any(one["sparse"] for one in self.inputs):
+            # For sparse gradients the original has few rules, one (Nesterov's) without the rate, and means of gradients
+            # before the rate: docs/training.md.
+            plain = {"l1": 0.0, "l2": 0.0, "clip": 0.0, "truncate": False, "per": 0, "momentum": 0.0}
+            kind, rate = pick.choice(("sgd", "adagrad")), pick.choice((0.01, 0.05))
+            return {"kind": kind, "rate": rate, "unit": pick.random() < 0.5, **plain}
         return {
             "kind": pick.choice(LEARNERS),
             "rate": pick.choice((0.001, 0.01, 0.05)),

@@ -1,6 +1,6 @@
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201, ANN202, B905, UP031, BLE001
-"""Builds, evaluates and trains networks that are described in JSON: run by ``tools/fuzz_original.py`` under two Pythons.
+# ruff: noqa: ANN001, ANN002, ANN201, ANN204, B905, D102, UP031
+"""Builds, evaluates and trains networks of JSON descriptions: run by ``tools/fuzz_original.py`` under two Pythons.
 
 ``python twins.py CASES.jsonl FOUND.jsonl FIRST`` goes through the cases from number FIRST on. It writes a line before
 it begins with one, so that a crash can be told from the end, and then what it found: values, gradients and parameters
@@ -14,7 +14,6 @@ import cntk as C
 import numpy as np
 import scipy.sparse
 
-AXES = {}
 DTYPES = {"float": np.float32, "double": np.float64}
 ONES = {
     "sigmoid": C.sigmoid,
@@ -47,7 +46,6 @@ ONES = {
     "acos": lambda x: C.acos(0.9 * C.tanh(x)),
     "asin": lambda x: C.asin(0.9 * C.tanh(x)),
     "atanh": lambda x: C.atanh(0.9 * C.tanh(x)),
-    "tan": lambda x: C.tan(C.tanh(x)),
     "first": C.sequence.first,
     "last": C.sequence.last,
     "is_first": C.sequence.is_first,
@@ -75,7 +73,6 @@ TWOS = {
     "cosine_distance": lambda x, y: C.cosine_distance(x + 2, y + 2),
     "softmax_cross_entropy": lambda x, y: C.cross_entropy_with_softmax(x, C.softmax(y)),
     "binary_cross_entropy": lambda x, y: C.binary_cross_entropy(C.sigmoid(x), C.sigmoid(y)),
-    "reconcile": lambda x, y: C.reconcile_dynamic_axes(x, y),
 }
 REDUCTIONS = {
     "sum": C.reduce_sum,
@@ -108,7 +105,9 @@ class Case:
             self.inputs.append(make(dims, dtype=self.dtype, name=one["name"], **dict(axes, **sparse), **needs))
 
     def parameter(self, shape, scale=0.5):
-        made = C.parameter(tuple(shape), init=self.array(shape, scale), dtype=self.dtype, name="p%d" % len(self.parameters))
+        made = C.parameter(
+            tuple(shape), init=self.array(shape, scale), dtype=self.dtype, name="p%d" % len(self.parameters)
+        )
         self.parameters.append(made)
         return made
 
@@ -178,12 +177,18 @@ class Case:
     def make_convolution(self, node, x):
         kernel = self.parameter(node["kernel"])
         return C.convolution(
-            kernel, x, strides=tuple(node["strides"]), auto_padding=[False] + node["padding"], dilation=tuple(node["dilation"])
+            kernel,
+            x,
+            strides=tuple(node["strides"]),
+            auto_padding=[False] + node["padding"],
+            dilation=tuple(node["dilation"]),
         )
 
     def make_transposed(self, node, x):
         kernel = self.parameter(node["kernel"])
-        return C.convolution_transpose(kernel, x, strides=tuple(node["strides"]), auto_padding=[False] + node["padding"])
+        return C.convolution_transpose(
+            kernel, x, strides=tuple(node["strides"]), auto_padding=[False] + node["padding"]
+        )
 
     def make_pooling(self, node, x):
         kind = C.MAX_POOLING if node["op"] == "max" else C.AVG_POOLING
@@ -201,19 +206,33 @@ class Case:
         mean, variance = [C.constant(0, shape=tuple(dims), dtype=self.dtype) for _ in range(2)]
         count = C.constant(0, shape=(), dtype=self.dtype)
         return C.batch_normalization(
-            x, self.parameter(dims), self.parameter(dims), mean, variance, running_count=count, spatial=node["spatial"],
-            normalization_time_constant=node["time"], epsilon=node["epsilon"], use_cudnn_engine=False,
+            x,
+            self.parameter(dims),
+            self.parameter(dims),
+            mean,
+            variance,
+            running_count=count,
+            spatial=node["spatial"],
+            normalization_time_constant=node["time"],
+            epsilon=node["epsilon"],
+            use_cudnn_engine=False,
         )
 
     def make_recurrence(self, node, x):
         width, steps = node["width"], node["steps"]
-        into, back, bias = self.parameter((node["dim"], width)), self.parameter((width, width), 0.4), self.parameter((width,))
+        into, back, bias = (
+            self.parameter((node["dim"], width)),
+            self.parameter((width, width), 0.4),
+            self.parameter((width,)),
+        )
         before = C.placeholder(shape=(width,), dynamic_axes=x.dynamic_axes)
         make = C.sequence.past_value if steps > 0 else C.sequence.future_value
         late = make(before, initial_state=self.number(node["initial"]), time_step=abs(steps))
         fresh = C.tanh(C.times(x, into) + C.times(late, back) + bias)
         if node["gated"]:
-            gate = C.sigmoid(C.times(x, self.parameter((node["dim"], width))) + C.times(late, self.parameter((width, width), 0.4)))
+            gate = C.sigmoid(
+                C.times(x, self.parameter((node["dim"], width))) + C.times(late, self.parameter((width, width), 0.4))
+            )
             fresh = gate * fresh + (1 - gate) * late
         return fresh.replace_placeholders({before: fresh.output})
 
@@ -235,7 +254,9 @@ class Case:
             if one["sparse"] and one["sequence"]:
                 found[variable] = C.Value.one_hot(rows, one["shape"][0], dtype=self.dtype)
             elif one["sparse"]:
-                found[variable] = scipy.sparse.csr_matrix(np.eye(one["shape"][0], dtype=self.dtype)[[row[0] for row in rows]])
+                found[variable] = scipy.sparse.csr_matrix(
+                    np.eye(one["shape"][0], dtype=self.dtype)[[row[0] for row in rows]]
+                )
             else:
                 found[variable] = rows if one["sequence"] else np.array(rows)
         return found
@@ -244,7 +265,8 @@ class Case:
         spec = self.spec["learner"]
         rate = C.learning_parameter_schedule(spec["rate"], minibatch_size=spec["per"])
         common = {
-            "l1_regularization_weight": spec["l1"], "l2_regularization_weight": spec["l2"],
+            "l1_regularization_weight": spec["l1"],
+            "l2_regularization_weight": spec["l2"],
             "gradient_clipping_threshold_per_sample": spec["clip"] or np.inf,
             "gradient_clipping_with_truncation": spec["truncate"],
         }
@@ -288,7 +310,7 @@ def run(spec):
         given = {v: data[v] for v in one.arguments} if one.arguments else {}
         found["value %d" % place] = numbers(one.eval(given))
     used = {v: data[v] for v in loss.arguments}
-    sources = [v for v in loss.parameters] + [v for v in loss.arguments if not v.is_sparse]
+    sources = list(loss.parameters) + [v for v in loss.arguments if not v.is_sparse]
     sources = sorted(sources, key=lambda v: v.name)
     if sources and not any(one["sparse"] for one in spec["inputs"]):  # the original refuses, but in training
         gradients = loss.grad(used, wrt=sources)

@@ -46,7 +46,7 @@ def cosine_distance_with_negative_samples(
 
 
 def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
-    """``-(y log(p) + (1 - y) log(1 - p))`` of probabilities, element by element, with 1e-6 added to both ``p`` and 1."""
+    """``-(y log(p + e) + (1 - y) log(1 + e - p))`` of probabilities, for each element; ``e`` is 1e-6."""
     p, y = operands(output, target)
     dtype = p._dtype or np.float32
     tiny, total = (sanitize_input(np.float32(each), dtype) for each in (1e-6, 1 + 1e-6))

@@ -227,9 +227,7 @@ class _Made:
         return found
 
 
-def _lowered(
-    functions: Sequence[Any], wanted: Sequence[Fused | None]
-) -> tuple[Maker, dict[Any, Node], list[Node]]:
+def _lowered(functions: Sequence[Any], wanted: Sequence[Fused | None]) -> tuple[Maker, dict[Any, Node], list[Node]]:
     """Return what has made the network of functions, the nodes of variables, and the node of each function."""
     roots = [
         (summed(function),) if each is None else each.operands for function, each in zip(functions, wanted, strict=True)
