@@ -5,11 +5,14 @@
 PYTHON is an interpreter that has CNTK 2.7 (``import cntk``), as published: Python 3.6, on the processor. It is
 third-party software and no part of this project. The same program builds each network with the original and with
 ``cntk-compat``; `tools/fuzzing/twin_cases.py` draws the networks. Differences are printed, with the network.
+
+``--record`` keeps the original's figures for ``tests/original/test_random_networks.py``.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import subprocess
 import sys
@@ -96,7 +99,7 @@ def difference(theirs: Any, ours: Any, tolerance: float) -> str:
     if not wrong.any():
         return ""
     place = int(np.argmax(wrong))
-    return f"element {place} of {a.size}, {wrong.sum()} wrong: {a[place]!r} became {b[place]!r}"
+    return f"element {place} of {a.size}, {wrong.sum()} wrong: {float(a[place])!r} became {float(b[place])!r}"
 
 
 def main() -> None:
@@ -105,6 +108,7 @@ def main() -> None:
     parser.add_argument("python", help="an interpreter that has the original, release 2.7")
     parser.add_argument("--networks", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of the first network; the others follow")
+    parser.add_argument("--record", type=Path, help="a file of JSON lines, compressed by gzip")
     parser.add_argument("--all", action="store_true", help="print what both refuse, too")
     options = parser.parse_args()
     cases = [case(seed) for seed in range(options.seed, options.seed + options.networks)]
@@ -113,7 +117,19 @@ def main() -> None:
         ours = found_by(sys.executable, cases, Path(folder) / "ours")
     verdicts = [judged(*three) for three in zip(cases, theirs, ours, strict=True)]
     show(verdicts, everything=options.all)
+    if options.record:
+        record(options.record, cases, theirs)
     sys.exit(any(one.kind not in ("alike", "both refuse", "only the original refuses") for one in verdicts))
+
+
+def record(file: Path, cases: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> None:
+    """Write networks with what the original found of them, where it found anything."""
+    lines = [
+        json.dumps({"case": one, "found": said["found"]}) + "\n"
+        for one, said in zip(cases, theirs, strict=True)
+        if "found" in said
+    ]
+    file.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
 def show(verdicts: Sequence[Verdict], *, everything: bool) -> None:

@@ -340,7 +340,9 @@ class Drawn:
             {"name": f"i{number}", "shape": list(last.shape), "sequence": last.sequence, "sparse": False}
         )
         target = self._add({"kind": "input", "number": number, "inputs": []}, last.shape, last.sequence)
-        self._node("loss", [last, target], (), op=self.pick.choice(LOSSES))
+        op = self.pick.choice(LOSSES)
+        made = {"binary_cross_entropy": last.shape, "softmax_cross_entropy": (1,)}.get(op, ())
+        self._node("loss", [last, target], made, op=op)
 
     def _learner(self) -> Node:
         pick = self.pick

@@ -296,7 +296,7 @@ def numbers(value):
     if hasattr(value, "todense"):
         value = value.todense()
     value = np.asarray(value, np.float64)
-    return {"shape": list(value.shape), "data": [float(one) for one in value.ravel()]}
+    return {"shape": list(value.shape), "data": [float("%.12g" % one) for one in value.ravel()]}
 
 
 def run(spec):
