@@ -86,3 +86,13 @@ def test_limits_of_clip_are_numbers_of_single_precision():
     np.testing.assert_array_equal(found, np.array([[-0.3, 0.4]], np.float32))
     limit = C.constant(0.4, dtype=DOUBLE)
     np.testing.assert_array_equal(C.clip(x, -0.3, limit).eval({x: [[-1.0, 1.0]]})[0, 1], 0.4)
+
+
+def test_a_slice_with_strides_reads_a_recurrence_whose_width_its_loop_tells():
+    x = C.sequence.input_variable(2)
+    before = C.placeholder(shape=(4,), dynamic_axes=x.dynamic_axes)
+    late = C.sequence.past_value(before)
+    fresh = C.times(x, C.parameter((2, 4), init=np.arange(8).reshape(2, 4))) + 0.5 * late
+    h = fresh.replace_placeholders({before: fresh.output})
+    found = C.slice(h, 0, 0, 4, 2).eval({x: [[[1.0, 0.0], [0.0, 1.0]]]})
+    np.testing.assert_array_equal(found, [[[0, 2], [4, 7]]])
