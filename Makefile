@@ -28,6 +28,9 @@ PORTABLE ?= kits/engines plugins/engines/cpu \
 	$(wildcard $(addprefix plugins/*/*/tests/,test_contract.py test_recipe.py))
 N ?= 20
 RECORD ?= trials.jsonl
+ROOM ?= tests/plan
+FILES ?= cntk_core/plan/
+EVERY ?= 4
 SEED ?= $(shell date +%Y%m%d)
 export FRESH
 # Tests start hundreds of processes, each of which would compile all modules anew.
@@ -35,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick portable nightly trials mutants fuzz lint format types imports docs api lists wheels kernels dist rehearsal releasing check bench pin notebooks site hooks changes release clean
+.PHONY: help setup demo test quick portable nightly trials mutants survey fuzz lint format types imports docs api lists wheels kernels dist rehearsal releasing check bench pin notebooks site hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -76,6 +79,9 @@ trials: $(STAMP) ## kill, break and cut trainings, and write the figures into do
 
 mutants: $(STAMP) ## see whether the tests notice N faults drawn with SEED
 	$(BIN)/python tools/mutants.py --count $(N) --seed $(SEED)
+
+survey: $(STAMP) ## list the faults in FILES that the tests of one room do not notice (ROOM=tests/plan FILES=cntk_core/plan/ EVERY=4)
+	$(BIN)/python tools/survey.py $(ROOM) --files $(FILES) --every $(EVERY) --seed $(SEED)
 
 fuzz: $(STAMP) ## feed N inputs of each format and language to what reads them (N=20000 SEED=...)
 	$(BIN)/python tools/fuzz.py --inputs $(N) --seed $(SEED)

@@ -175,12 +175,13 @@ def _transpose_times(entry: Entry, inputs: Inputs) -> Any:
 
 
 def _normalization(entry: Entry, inputs: Inputs) -> Any:
+    entry.take("useCuDNNEngine", bool)  # in version 2 both engines take all numbers of the scale, whatever its shape
     return attributes_of("BatchNormalization")(
         spatial=entry.take("spatial", bool),
         normalization_time_constant=entry.take("normalizationTimeConstant", float),
         blend_time_constant=entry.take("blendTimeConstant", float),
         epsilon=entry.take("epsilon", float),
-        use_cntk_engine=not entry.take("useCuDNNEngine", bool),
+        use_cntk_engine=False,
         disable_regularization=entry.take("disableRegularization", bool, False),
     )
 

@@ -92,12 +92,27 @@ class Graph:
     # -- order --------------------------------------------------------------------------------------------
 
     def needed(self, function: Function) -> Iterator[Function]:
-        """Return the functions that have to be computed before a function: a delay does not wait for its input."""
-        delayed = function.operation in (PAST, FUTURE)
-        for uid in function.inputs[1:] if delayed else function.inputs:
+        """Return what has to be computed before a function: a delay in a loop does not wait for its input."""
+        waits = function.operation not in (PAST, FUTURE) or not self._depends_on_itself(function)
+        return self._sources(function.inputs if waits else function.inputs[1:])
+
+    def _sources(self, uids: Sequence[str]) -> Iterator[Function]:
+        for uid in uids:
             owned = self.owner(self.steps(uid)[-1])
             if owned is not None:
                 yield owned[0]
+
+    def _depends_on_itself(self, function: Function) -> bool:
+        seen: set[str] = set()
+        waiting = list(self._sources(function.inputs))
+        while waiting:
+            one = waiting.pop()
+            if one.uid == function.uid:
+                return True
+            if one.uid not in seen:
+                seen.add(one.uid)
+                waiting += self._sources(one.inputs)
+        return False
 
     def order(self) -> list[Function]:
         """Return what computes the outputs of the file, each after what it needs.

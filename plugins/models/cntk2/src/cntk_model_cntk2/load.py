@@ -100,6 +100,10 @@ def load_model(path: Path, find_op: FindOp, dtype: Any = None) -> Cntk2Model:
         raise ModelFormatError(f"'{path}' is damaged: its description of the network makes no sense") from error
 
 
+_SHAPED = {*COUNTED, "Slice", "Convolution"}
+"""Operations that are read by the shapes of their inputs."""
+
+
 class _Importer:
     def __init__(self, composite: Composite, find_op: FindOp, dtype: Any) -> None:
         self.composite = composite
@@ -225,9 +229,20 @@ class _Importer:
         if sorted(arranged) != list(range(len(function.inputs))):
             function.attributes.fail(f"has {len(function.inputs)} inputs")
         inputs = [self.variable(function.inputs[index]) for index in arranged]
+        if operation.ours in _SHAPED and any(node.shape is None for node in inputs):
+            self._settle()
         if operation.ours in COUNTED:
             inputs = [self._number(node) if node in self.scalars else node for node in inputs]
         return self.reconciled(operation.ours, inputs)
+
+    def _settle(self) -> None:
+        """Find out shapes that come from loops whose functions are all made."""
+        for node, function in self.later:
+            owned = self.graph.owner(self.graph.steps(function.inputs[0])[-1])
+            if owned is None or owned[0].uid in self.made:
+                node.inputs[0] = self.variable(function.inputs[0])
+        with suppress(CntkError):  # said again when all is known
+            self.network.infer(partial=True)
 
     def _number(self, node: Node) -> Node:
         """Return a single number without the axis that it has here."""

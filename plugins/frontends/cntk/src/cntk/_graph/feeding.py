@@ -145,6 +145,8 @@ def to_core(variable: Variable, batch: Any) -> Any:
     if not is_fed_sparse(variable):
         found = [one.toarray().reshape(-1, *(variable._shape or ())) if is_sparse(one) else one for one in found]
     if has_sequences(variable):
+        if not variable._shape and found and not is_sparse(found[0]) and all(len(one) == 1 for one in found):
+            return np.stack(found)[..., None]  # arrays of one number each could be samples, too
         return found
     if found and is_sparse(found[0]):
         from scipy.sparse import vstack
@@ -169,7 +171,8 @@ def from_core(variable: Variable, value: Any, *, scalar: bool) -> Any:
     if not (variable._axes or ()):
         return _typed(variable, value.reshape(()) if scalar and not shape else value)
     if has_sequences(variable):
-        found = list(value)
+        # the core takes numbers of one frame each for samples
+        found = list(value) if isinstance(value, list) else list(value.reshape(-1, 1, *shape))
         return [_typed(variable, one.reshape(one.shape[0]) if scalar and not shape else one) for one in found]
     array = np.concatenate(value) if isinstance(value, list) else value
     return _typed(variable, array.reshape(array.shape[0]) if scalar and not shape else array)

@@ -46,8 +46,17 @@ def cosine_distance_with_negative_samples(
 
 
 def binary_cross_entropy(output: Any, target: Any, name: str = "") -> Function:
-    """``-(y log(p) + (1 - y) log(1 - p))`` of probabilities, element by element, summed."""
-    return made("Logistic", *operands(output, target), name=name)
+    """``-(y log(p + e) + (1 - y) log(1 + e - p))`` of probabilities, for each element; ``e`` is 1e-6."""
+    p, y = operands(output, target)
+    dtype = p._dtype or np.float32
+    tiny, total = (sanitize_input(np.float32(each), dtype) for each in (1e-6, 1 + 1e-6))
+
+    def inside(a: Variable, b: Variable) -> Function:
+        true = elements.element_times(b, elements.log(elements.plus(tiny, a)))
+        false = elements.element_times(elements.minus(1.0, b), elements.log(elements.minus(total, a)))
+        return elements.negate(elements.plus(true, false))
+
+    return block("BinaryCrossEntropy", name, [p, y], inside)
 
 
 def weighted_binary_cross_entropy(output: Any, target: Any, weight: Any, name: str = "") -> Function:

@@ -233,10 +233,11 @@ def element_xor(x: Any, y: Any, name: str = "") -> Function:
 
 
 def clip(x: Any, min_value: Any, max_value: Any, name: str = "") -> Function:
-    """The operand between two limits; a limit may be an operand, too."""
+    """The operand between two limits; a limit may be an operand, too. Numbers are taken in single precision."""
     value = one(x)
     dtype = np.float32 if value._dtype is None else value._dtype
-    return made("Clip", value, sanitize_input(min_value, dtype), sanitize_input(max_value, dtype), name=name)
+    limits = [np.float32(each) if isinstance(each, float) else each for each in (min_value, max_value)]
+    return made("Clip", value, *(sanitize_input(each, dtype) for each in limits), name=name)
 
 
 def elu(x: Any, alpha: float = 1.0, name: str = "") -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -38,6 +39,31 @@ def _summed_once(function: Any) -> Any:
     from cntk.ops import reshape
 
     return function.output if function.output.shape == () else reshape(function, ()).output
+
+
+def reached(criterion: Any) -> set[Any]:
+    """Return the nodes to which a gradient flows from a criterion's node."""
+    found, left = {criterion}, [criterion]
+    while left:
+        node = left.pop()
+        for place, child in enumerate(node.inputs):
+            if child not in found and node.op.flows_to(place):
+                found.add(child)
+                left.append(child)
+    return found
+
+
+def beside(loss: Any, parameters: Sequence[Any]) -> Any:
+    """Return a loss of the same value that depends on parameters to which no gradient of it flows.
+
+    The original gives learners a gradient of zeros for them: they are regularized, and momentum goes on.
+    """
+    from cntk.ops import element_times, plus, reduce_sum
+
+    found = summed(loss)
+    for parameter in parameters:
+        found = plus(found, element_times(0.0, reduce_sum(parameter)))
+    return found
 
 
 @attrs.define

@@ -9,14 +9,14 @@ import attrs
 
 from cntk._graph.errors import told
 from cntk._graph.leaves import node_of
-from cntk._graph.lower import lower
+from cntk._graph.lower import Maker, lower
 from cntk._graph.pieces import minibatch_of
 from cntk._graph.run import generation, model_of
 from cntk.learners import Learner, UserLearner
-from cntk.train._criterion import summed
+from cntk.train._criterion import beside, reached, summed
 from cntk.train._fused import Fused, fused, is_one_hot
 from cntk.train._host import HostRule
-from cntk_core.api import Minibatch, Network, ParameterStore, StreamData
+from cntk_core.api import Minibatch, Network, Node, ParameterStore, StreamData
 from cntk_core.api.training import Parallel
 from cntk_core.api.training import Trainer as CoreTrainer
 
@@ -170,19 +170,14 @@ class _Made:
         joined: bool = False,
     ) -> None:
         self.labels = {each.labels for each in wanted if each is not None and each.labels is not None}
-        roots = [
-            (summed(function),) if each is None else each.operands
-            for function, each in zip(functions, wanted, strict=True)
-        ]
-        maker, self.nodes = lower(list(dict.fromkeys(variable for several in roots for variable in several)))
-        named = [
-            self.nodes[several[0]]
-            if each is None
-            else maker.add(f"{function.uid}.{each.op}", each.op, [self.nodes[variable] for variable in several])
-            for function, each, several in zip(functions, wanted, roots, strict=True)
-        ]
+        self.parameters = {parameter: node_of(parameter) for learner in learners for parameter in learner.parameters}
+        maker, self.nodes, named = _lowered(functions, wanted)
+        there = reached(named[0])
+        apart = [parameter for parameter, node in self.parameters.items() if node not in there]
+        if apart:
+            functions = [beside(functions[0], apart), *functions[1:]]
+            maker, self.nodes, named = _lowered(functions, [None, *wanted[1:]])
         self._names = {variable: node.name for variable, node in self.nodes.items()}
-        maker.network.infer()
         maker.network.mark(named[0], "criterion")
         evaluations = [node for node in named[1:] if node is not named[0]]
         for node in evaluations:
@@ -193,7 +188,6 @@ class _Made:
         if joined:
             _join(maker.network)
         model = model_of(maker.network)
-        self.parameters = {parameter: node_of(parameter) for learner in learners for parameter in learner.parameters}
         self.trainer = CoreTrainer(
             maker.network,
             named[0],
@@ -231,6 +225,22 @@ class _Made:
         if any(isinstance(each, StreamData) for each in found.values()):
             return minibatch_of(self.trainer.model.network, found)
         return found
+
+
+def _lowered(functions: Sequence[Any], wanted: Sequence[Fused | None]) -> tuple[Maker, dict[Any, Node], list[Node]]:
+    """Return what has made the network of functions, the nodes of variables, and the node of each function."""
+    roots = [
+        (summed(function),) if each is None else each.operands for function, each in zip(functions, wanted, strict=True)
+    ]
+    maker, nodes = lower(list(dict.fromkeys(variable for several in roots for variable in several)))
+    named = [
+        nodes[several[0]]
+        if each is None
+        else maker.add(f"{function.uid}.{each.op}", each.op, [nodes[variable] for variable in several])
+        for function, each, several in zip(functions, wanted, roots, strict=True)
+    ]
+    maker.network.infer()
+    return maker, nodes, named
 
 
 def _join(network: Network) -> None:
