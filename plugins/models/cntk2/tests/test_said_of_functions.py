@@ -15,6 +15,7 @@ from cntk_model_cntk2.save import NUMBERS
 from cntk_model_cntk2.values import Axis, NDShape, SizeT
 
 from cntk_core.api import CntkError, ModelFormatError, Network, UnsupportedError, core_ops
+from cntk_testing.networks import Sketch
 from cntk_testing.op_examples import EXAMPLES
 from cntk_testing.op_networks import cases_together, network_of
 
@@ -165,3 +166,54 @@ BEGINS = [
 @pytest.mark.parametrize(("begin", "known"), BEGINS)
 def test_how_files_begin(begin: bytes, known: bool, tmp_path: Path) -> None:
     assert Cntk2Format().recognizes(begin, tmp_path / "x") == known
+
+
+def test_counts_that_are_there_stay(tmp_path: Path) -> None:
+    """Of a function of version 4 or later nothing is added, and what it says is an input."""
+    path, values, function = next(examples("BatchNormalization", tmp_path))
+    function["version"] = SizeT(4)
+    (node,) = (node for node in changed(path, values) if node.op.name == "BatchNormalization")
+    assert len(node.inputs) == len(function["inputs"])
+    assert not any(each.name.endswith("run_sample_count") for each in node.inputs)
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_inputs_that_need_gradients(needed: bool, tmp_path: Path) -> None:
+    path, values, _ = next(examples("Exp", tmp_path))
+    for variable in values["inputs"]:
+        variable["needs_gradient"] = needed
+    assert [node.needs_gradient for node in changed(path, values).inputs] == [needed]
+
+
+def test_seeds_that_somebody_chose_are_written_and_others_are_not(tmp_path: Path) -> None:
+    """From 2 ** 31 on they are those that nobody has chosen; each function has another one."""
+    seeds = []
+    for chosen in (0, 7, -1):
+        made = Sketch("float32")
+        x = made.input("x", 3)
+        settings = find_op("", "Dropout").attributes(dropout_rate=0.5, seed=chosen)
+        for name in ("first", "second"):
+            x = made.op("Dropout", x, name=name, attributes=settings)
+        network = made.finish(None, x).network
+        network.roots["output"] = [x]
+        Cntk2Format().save(network, tmp_path / "x.model")
+        functions = read_dictionary(tmp_path / "x.model")["primitive_functions"]
+        seeds.append([int(each["attributes"]["rngSeed"]) for each in functions])
+        again = load_model(tmp_path / "x.model", find_op).network
+        assert [node.attributes.seed for node in again if node.op.name == "Dropout"] == [chosen] * 2
+    assert seeds[:2] == [[0, 0], [7, 7]]
+    assert all(2**31 <= seed < 2**32 for seed in seeds[2])
+    assert len(set(seeds[2])) == 2
+
+
+def test_single_windows_over_all_of_an_image(tmp_path: Path) -> None:
+    """A pooling without a window has that of its input, but for the channels."""
+    made = Sketch("float32")
+    settings = find_op("", "Pooling").attributes(kernel_shape=(), pool_kind="average", auto_padding=(False,))
+    root = made.op("Pooling", made.input("x", 2, 3, 4), name="y", attributes=settings)
+    network = made.finish(None, root).network
+    network.roots["output"] = [root]
+    Cntk2Format().save(network, tmp_path / "x.model")
+    (function,) = read_dictionary(tmp_path / "x.model")["primitive_functions"]
+    assert function["attributes"]["poolingWindowShape"].dims == (4, 3)
+    assert load_model(tmp_path / "x.model", find_op).network["y"].known_shape == root.known_shape
