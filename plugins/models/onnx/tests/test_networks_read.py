@@ -227,3 +227,25 @@ def test_limits(graph: Graph, why: str, tmp_path: Path) -> None:
 def test_as_many_repetitions_as_there_may_be(count: int, tmp_path: Path) -> None:
     network = load(one("Tile", (2,), whole(1, count)).save(tmp_path / "net.onnx"))
     assert network["y"].known_shape == (2 * count,)
+
+
+@pytest.mark.parametrize("more", [b"\x79" + bytes(8), b"\x7d" + bytes(4), b"\x78\x80\x01", b"\x7a\x02ab"])
+def test_fields_of_later_versions_are_passed_over(more: bytes, tmp_path: Path) -> None:
+    path = Graph([node("Mul", ["x", "w"], ["y"])], (2,), {"w": some(2)}).save(tmp_path / "net.onnx")
+    wanted, content = text(load(path)), path.read_bytes()
+    for changed in (more + content, content + more):
+        path.write_bytes(changed)
+        assert text(load(path)) == wanted
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff" * 12, b"\x08\xff", b"\x08" + b"\x80" * 10 + b"\x01", b"\x79" + bytes(7), b"\x7d" + bytes(3), b"\x7b",
+     b"\x02\x01", b"\x7a\x05ab"],
+    ids=["nothing", "a long number", "half a number", "eleven bytes", "7 of 8", "3 of 4", "a strange kind", "no number",
+         "2 of 5"],
+)  # fmt: skip
+def test_bytes_that_are_no_message(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(content)
+    assert failure(path, ModelFormatError) == "PATH is damaged: it is no message of ONNX, or ends too early"

@@ -112,10 +112,20 @@ POOLED = {
     ),
     "alike below": one("MaxPool", (1, 5, 6), kernel_shape=[2, 3], strides=[2, 2], auto_pad="SAME_LOWER"),
     "alike above": one("AveragePool", (1, 5, 6), kernel_shape=[2, 3], strides=[2, 2], auto_pad="SAME_UPPER"),
+    **{f"wide, {where}": one("MaxPool", (1, 6, 7), kernel_shape=[5, 4], auto_pad=f"SAME_{where.upper()}")
+       for where in ("lower", "upper")},
     "no borders": one("MaxPool", (1, 5, 6), kernel_shape=[2, 3], auto_pad="VALID"),
 }  # fmt: skip
 
-KINDS = {"equations": EQUATIONS, "axes": AXES, "resized": RESIZED, "pooled": POOLED}
+QUANTIZED = {
+    str(np.dtype(kind)): Graph(
+        [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["y"])],
+        (4,), {"s": number(0.5), "z": np.asarray(3, kind)}, x=[[-200.0, -3.2, 3.2, 200.0], [0.25, 0.75, 1.25, -0.25]],
+    )
+    for kind in (np.int8, np.uint8)
+}  # fmt: skip
+
+KINDS = {"quantized": QUANTIZED, "equations": EQUATIONS, "axes": AXES, "resized": RESIZED, "pooled": POOLED}
 
 
 @pytest.mark.parametrize(
@@ -203,9 +213,12 @@ def branch(kind: str, *more: str) -> onnx.GraphProto:
                (1,), {"a": whole(1), "z": number(0), "w": some(3)}),
          "its results have other sizes if its condition holds"),
         (one("Einsum", (3,), some(3, 2), equation="bi,ij"), ""),
+        (one("MatMul", (256, 1, 2), np.zeros((256, 2, 1), np.float32)), ""),
+        (one("MatMul", (257, 1, 2), np.zeros((257, 2, 1), np.float32)),
+         "it has too many products of matrices, or their number is known only with the data"),
     ],
     ids=["places of samples", "a sum of samples", "a long window", "a long window with gaps", "a branch not taken",
-         "two sizes", "an equation without a result"],
+         "two sizes", "an equation without a result", "many products", "too many products"],
 )  # fmt: skip
 def test_what_is_refused_and_what_is_not(graph: Graph, why: str, tmp_path: Path) -> None:
     path = graph.save(tmp_path / "net.onnx")
