@@ -56,6 +56,8 @@ def test_kinds_of_faults(tools: dict[str, ModuleType], text: str, expected: list
         "x: Literal[1, 2]",
         "def __repr__(self):\n    return 1",
         "x = max(a, b)",
+        "x = np.multiply(a, b)",
+        "x = hmac.compare_digest(a, b)",
         "x = isinstance(a, b)",
         "x = map(a, b)",
         "x = zip(a, strict=True)",

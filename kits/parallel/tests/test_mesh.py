@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 import time
@@ -59,6 +60,38 @@ def test_sums_are_in_the_order_of_ranks(port, count):
 
     for found in run(port, 3, work):
         np.testing.assert_array_equal(found, (parts[0] + parts[1]) + parts[2])
+
+
+def test_bytes_that_a_rank_sends(port):
+    """What comes in is not counted, nor what a rank sends to itself."""
+    byte, most = np.uint8, DIRECT_BYTES // 2
+
+    def work(communicator):
+        rank = communicator.rank
+        operations = [
+            lambda: communicator.allreduce(np.zeros(most, byte)),
+            lambda: communicator.allreduce(np.zeros(most + 1, byte)),
+            lambda: communicator.allgather(np.zeros(100 + rank, byte)),
+            lambda: communicator.alltoall([np.zeros(10**to, byte) for to in range(3)]),
+            lambda: communicator.broadcast(np.zeros(100, byte), 1),
+            communicator.barrier,
+            lambda: communicator.send(np.zeros(100, byte), rank),
+            lambda: communicator.send(np.zeros(100, byte), (rank + 1) % 3),
+            lambda: communicator.split(0),
+        ]
+        found = []
+        for operation in operations:
+            before = communicator.bytes_sent
+            operation()
+            found.append(communicator.bytes_sent - before)
+        return found
+
+    cuts = [(most + 1) * rank // 3 for rank in range(4)]
+    stripes = [end - begin for begin, end in itertools.pairwise(cuts)]
+    for rank, found in enumerate(run(port, 3, work)):
+        others = most + 1 - stripes[rank]
+        sums = [2 * most, others + 2 * stripes[rank]]
+        assert found == [*sums, 2 * (100 + rank), 111 - 10**rank, 200 if rank == 1 else 0, 0, 0, 100, 16]
 
 
 def test_groups_and_background(port):

@@ -108,3 +108,19 @@ def test_pooling(monkeypatch):
     pooled = net.node("Pooling", scaled, attributes=attributes)
     trained(net, net.node("SumElements", pooled), {"x": (3, 6, 6)})
     assert (found, back) == (["forward"], ["backward"])
+
+
+@pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
+@pytest.mark.parametrize(
+    ("channels", "passed_over"), [(16, primitives.SLOW_DATA_GRADIENTS), (17, primitives.SLOW_DATA_GRADIENTS[:1])]
+)
+def test_implementations_that_are_slow_with_few_channels_are_passed_over(monkeypatch, channels, passed_over):
+    found = watch(monkeypatch, primitives.Primitives, "_primitive", lambda own, key, *rest: (key[0], *rest[2:]))
+    net = Net()
+    attributes = OPS["Convolution"].attributes(
+        kernel_shape=(3, 3, channels), map_count=(4,), auto_padding=(True, True, False)
+    )
+    scaled = net.node("ElementTimes", net.input("x", channels, 6, 6), net.parameter(channels, 6, 6))
+    made = net.node("Convolution", net.parameter(4, channels, 3, 3), scaled, attributes=attributes)
+    trained(net, net.node("SumElements", net.node("ElementTimes", made, made)), {"x": (channels, 6, 6)})
+    assert {given[1:] for given in found if given[0] == "data"} == {(passed_over,)}

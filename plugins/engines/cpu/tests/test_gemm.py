@@ -6,11 +6,14 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu import loop_cells
+from cntk_engine_cpu.gemm import Gemm, _is_read_as_it_lies
 from cntk_engine_cpu.libraries import load_onednn
+from cntk_engine_cpu.source import Result, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cntk_core.api.engines import TraceMath, symbol
 from cntk_testing.examples import examples
 
 NEEDS_ONEDNN = pytest.mark.skipif(load_onednn() is None, reason="oneDNN is missing")
@@ -103,3 +106,39 @@ def test_nan_goes_through(onednn):
     gemm(onednn).bind(a, b, c)(1.0, 0.0)
     assert np.isnan(c[1]).all()
     assert np.isfinite(c[[0, 2, 3]]).all()
+
+
+@NEEDS_ONEDNN
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, True), (True, True)])
+def test_large_weights_that_are_read_as_they_lie(transpose_a, transpose_b):
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=(5, 1024)).astype(np.float32), rng.normal(size=(1024, 64)).astype(np.float32)
+    pair = np.ascontiguousarray(a.T) if transpose_a else a, np.ascontiguousarray(b.T) if transpose_b else b
+    c = np.ones((5, 64), np.float32)
+    product = Gemm(load_onednn(), 1).bind(*pair, c, transpose_a=transpose_a, transpose_b=transpose_b)
+    product(2.0, 0.5)
+    np.testing.assert_allclose(c, 2 * (a @ b) + 0.5, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [(64, 1024, True), (64, 1023, False), (128, 512, True), (129, 512, False), (2048, 2048, True), (2048, 2047, False)],
+)
+def test_weights_that_pay_to_be_read_as_they_lie(outer, inner, expected):
+    weights = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (outer, inner), (0, 0))
+    assert _is_read_as_it_lies(weights) is expected
+
+
+def test_what_an_element_of_a_kernel_costs():
+    x, y = symbol("x"), symbol("y")
+    slow = TraceMath().tanh(x * y)
+    kinds = {"x": "full", "y": "row"}
+    costs = [
+        loop_cells.cost_of(spec_of(kinds, (), results)[0])
+        for results in (
+            [Result(x + y, "full")],
+            [Result(slow, "full")],
+            [Result(slow + x, "full"), Result(slow, "full")],
+        )
+    ]
+    assert costs == [3, 3 + loop_cells.SLOW_COST, 4 + loop_cells.SLOW_COST]

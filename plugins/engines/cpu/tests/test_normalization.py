@@ -196,7 +196,16 @@ def test_evaluation_alone(build):
 
 
 @ONEDNN
-@pytest.mark.parametrize("settings", [{}, {"blend_time_constant": 7.0}, {"normalization_time_constant": -1.0}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"blend_time_constant": 7.0},
+        {"normalization_time_constant": -1.0},
+        {"normalization_time_constant": np.inf},
+        {"normalization_time_constant": np.inf, "blend_time_constant": np.inf},
+    ],
+)
 def test_running_statistics_after_training(settings):
     net = Net()
     made = layer(net, net.input("x", *SHAPE), **settings)
@@ -210,6 +219,23 @@ def test_running_statistics_after_training(settings):
         train(each, batches, folded=False)
     for parameter in made.inputs[1:]:
         np.testing.assert_allclose(store.value(parameter), wanted.value(parameter), rtol=1e-4, atol=1e-5)
+
+
+@ONEDNN
+def test_a_minibatch_of_one_sample_has_no_variance():
+    """Of one number there is no unbiased estimate; the running variance moves towards 0."""
+    net = Net()
+    made = normalized(net, apply(net, "Times", net.parameter(3, 3), net.input("x", 3)), spatial=False)
+    plan = net.plan(net.node("SumElements", net.node("ElementTimes", made, made)))
+    (wanted, expected), (store, program) = (
+        reference(plan, momentum_rule()),
+        compile_on(engine(FAST), plan, momentum_rule()),
+    )
+    for each in (expected, program):
+        train(each, [minibatch(np.random.default_rng(1), 1, {"x": (3,)})], folded=False)
+    variance = made.inputs[4]
+    assert np.all(store.value(variance) < 1.5)
+    np.testing.assert_allclose(store.value(variance), wanted.value(variance), rtol=1e-5)
 
 
 def test_the_gradient_by_the_data_lies_where_the_data_lay():

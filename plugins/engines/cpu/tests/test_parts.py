@@ -103,6 +103,18 @@ def test_images(made):
     check(made, net, total_of(net, apply(net, "Plus", two, one)), {"x": (4, 6, 6)}, momentum_rule(), (40, 40, 9))
 
 
+def test_a_number_for_each_row(made):
+    """What is read at a row, beside whole rows, rows for all and numbers for all, in parts of their own."""
+    net = Net()
+    x = net.input("x", 30)
+    each = net.node("Times", net.parameter(30, 1), x)
+    weighed = net.node("ElementTimes", net.node("ElementTimes", x, each), net.parameter(30))
+    squashed = net.node("Sigmoid", net.node("Plus", weighed, net.parameter(1)))
+    z = net.node("Times", net.parameter(30, 4), squashed)
+    loss = net.node("CrossEntropyWithSoftmax", net.input("l", 4), z, name="ce")
+    check(made, net, loss, {"x": (30,), "l": ("class", 4)}, momentum_rule(), (130, 5, 64))
+
+
 def test_sparse_words_and_labels(made):
     """Look-ups and criteria of sparse streams, of other entries in each minibatch."""
     net = Net()

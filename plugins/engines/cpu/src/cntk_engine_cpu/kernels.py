@@ -136,7 +136,7 @@ class BoundNumbers(Bound):
     def __init__(self, kernel: Kernel, before: Sequence[Any], count: int, after: Sequence[Any]) -> None:
         super().__init__(kernel, [*before, *[0.0] * count, *after])
         self._first, self._count = len(before), count
-        self._last: Sequence[float] = [0.0] * count
+        self._last: Sequence[float] | None = None
         if isinstance(kernel, Native) and count:
             place = kernel.places[self._first]
             self._numbers = self.block[place : place + count].view(np.float64)

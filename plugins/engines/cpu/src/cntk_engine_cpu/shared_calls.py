@@ -45,10 +45,9 @@ def shared_calls(
     rows, columns = shape
     summed = any(isinstance(argument, Sum) for argument in arguments)
     ends = part_ends(rows, columns, sums=summed)
-    if len(ends) == 2 or (site.gemm.team.threads < 2 and not summed):
-        ends = [0, rows]
-    given, after = _with_room(site, len(ends) - 1, arguments)
-    if len(ends) == 2:
+    together = len(ends) == 2 or (site.gemm.team.threads < 2 and not summed)
+    given, after = _with_room(site, 1 if together else len(ends) - 1, arguments)
+    if together:
         alone = [
             each[0] if isinstance(of, Sum) and each is not of.out else each
             for each, of in zip(given, arguments, strict=True)

@@ -25,7 +25,7 @@ UNQUANTIZE = "void({words}[::1], {numbers}[::1], {numbers}[::1], int64[:, ::1], 
 def _width(count):
     """Return how many lanes a column of so many values has: a power of two."""
     width = LANES
-    while width > 1 and width >= count + count:
+    while width >= count + count:  # there is a value at least
         width >>= 1
     return width
 

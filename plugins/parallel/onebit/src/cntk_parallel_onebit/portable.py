@@ -89,7 +89,7 @@ def _sum(values: Array) -> Array:
     """Sums of rows in the order that :data:`LANES` says."""
     columns, rows = values.shape
     width = LANES
-    while width > 1 and width >= 2 * rows:
+    while width >= 2 * rows:  # there is a row at least
         width //= 2
     lanes = np.zeros((columns, width), values.dtype)
     for first in range(0, rows, LANES):

@@ -225,6 +225,7 @@ class SimulatedCommunicator(SimulatedRank):
         this.brought[self.rank], this.came[self.rank] = value, came
         if len(this.came) == self.size:
             self._finish(this, finish)
+            self._world.check_deadline(actor, operation, came, self.watch.deadline)
         else:
             self._world.block(actor, operation, self.watch.deadline)
         last = max(this.came.values())

@@ -254,6 +254,15 @@ class World(Simulation):
         """
         began, actor.blocked = actor.clock, what
         self._sleep(actor)
+        self.check_deadline(actor, what, began, deadline)
+
+    @staticmethod
+    def check_deadline(actor: Actor, what: str, began: float, deadline: float) -> None:
+        """See whether a rank has waited too long.
+
+        Raises:
+            RankMissing: it took longer than the deadline.
+        """
         if actor.clock - began > deadline:
             raise RankMissing(f"rank {actor.rank} has waited {actor.clock - began:.6g} simulated seconds in {what}")
 
