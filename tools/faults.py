@@ -140,9 +140,10 @@ Found = tuple[ast.expr | ast.stmt, str, Change]
 
 def _sites(tree: ast.AST) -> Iterator[Found]:
     """Walk through functions and the values of modules and classes, past what is for people or for types."""
-    durations = {one for one, said in pairwise(ast.iter_child_nodes(tree)) if _is_duration(said)}
+    passed = {one for one, said in pairwise(ast.iter_child_nodes(tree)) if _is_duration(said)}
+    passed.update(_left_to_reshape(tree))
     for child in ast.iter_child_nodes(tree):
-        if _is_passed(child) or child in durations:
+        if _is_passed(child) or child in passed:
             continue
         if isinstance(child, ast.expr | ast.stmt):
             yield from ((child, kind, change) for kind, change in _kinds(child))
@@ -168,6 +169,14 @@ def _is_duration(said: ast.AST) -> bool:
         case ast.Expr(value=ast.Constant(value=str(text))):
             return text.startswith("Seconds")
     return False
+
+
+def _left_to_reshape(node: ast.AST) -> list[ast.expr]:
+    """The -1 among the sizes of a ``reshape``: NumPy takes every negative number for it, all others refuse them."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="reshape"), args=sizes):
+            return [one for one in sizes if ast.unparse(one) == "-1"]
+    return []
 
 
 def _is_passed(node: ast.AST) -> bool:

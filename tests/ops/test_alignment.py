@@ -155,3 +155,25 @@ def test_sequences_together_are_what_each_is_alone(delay: int) -> None:
         assert found.log_chance == alone.log_chance
         np.testing.assert_array_equal(found.posterior, alone.posterior)
     assert align_paths([], [], delay) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "penalties", "edits"),
+    [
+        ([1, 2, 3], [], (1, 1, 1), 3),
+        ([], [1, 2, 3], (1, 1, 1), 3),
+        ([1, 2, 3], [1, 3], (1, 1, 1), 1),
+        ([1, 2], [3, 1, 2], (1, 1, 1), 1),
+        ([1, 2], [2, 1], (1, 1, 1), 2),
+        ([1, 2], [3, 4], (1, 1, 1), 2),
+        ([1, 2], [3, 4], (5, 1, 1), 4),  # to take two out and put two in is cheaper
+        ([1, 2], [3, 4], (2, 1, 1), 2),
+        ([1, 2], [2], (1, 9, 1), 1),
+        ([1, 2, 3], [3], (2, 5, 1), 2),
+        ([2], [1, 2], (1, 1, 9), 1),
+        ([1, 2], [2, 3], (10, 1, 2), 2),
+        ([1, 2, 2], [2, 2, 1], (3, 2, 1), 2),
+    ],
+)
+def test_the_edits_of_the_cheapest_way(first, second, penalties, edits):
+    assert count_edits(first, second, EditDistanceAttributes(*penalties)) == edits

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.families.convolution import CONVOLUTION, ConvolutionAttributes
+from cntk_core.ops.families.convolution import CONVOLUTION, ConvolutionAttributes, convolution_setup
 from cntk_core.ops.families.correlation import Correlation
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.op import OpContext
@@ -392,6 +392,16 @@ def test_images_with_the_channels_first(padded, transposed):
     assert raised.shape == image.shape
     np.testing.assert_allclose(np.sum(raised * image), np.sum(small * expected), atol=1e-10)
     check_op_gradients(CONVOLUTION, [weights, small], FRAMED, attributes)
+
+
+@pytest.mark.parametrize(
+    ("padding", "before"),
+    [((True, False), (1, 0)), ((False, True), (0, 1)), ((True, True), (1, 1)), ((False, False), (0, 0))],
+)
+def test_padded_windows_of_the_old_layout_are_centred_on_the_first_element(padding, before):
+    attributes = ConvolutionAttributes((3, 2), (4,), (2, 2), auto_padding=padding, image_layout="HWC")
+    for image in ((6, 5, 2), (2, 3, 2)):
+        assert convolution_setup((12, 4), image, attributes).geometry.lower[:2] == before
 
 
 def test_the_old_layout_has_shared_weights_only():

@@ -11,7 +11,13 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.families.frame_moves import emissions, packed_columns
+from cntk_core.ops.families.frame_moves import (
+    emissions,
+    keyed_layout,
+    packed_columns,
+    reconciled_rows,
+    to_sequences,
+)
 from cntk_core.ops.families.sequences import GATHER
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
@@ -153,6 +159,18 @@ def test_a_static_axis_becomes_sequences(lengths):
         check_gradients(network, network["criterion"], batch)
 
 
+@pytest.mark.parametrize(("lengths", "wrong"), [([3, 4, 1], 4), ([3, -1, 1], -1), ([0, 3], None)])
+def test_lengths_beyond_the_axis_that_becomes_sequences(lengths, wrong):
+    layout = sequence_layout([1] * len(lengths))
+    context = OpContext((True, True), len(lengths), layout=layout, layouts=(layout, layout))
+    if wrong is None:
+        assert to_sequences(context, lengths, 3).frames == sum(lengths)
+        return
+    with pytest.raises(DataError) as caught:
+        to_sequences(context, lengths, 3)
+    assert caught.value.message == f"ToSequence: a length of {wrong} for an axis of 3"
+
+
 @pytest.mark.parametrize("index", [5, -1])
 def test_gather_of_a_row_that_is_not_there(index):
     values = [np.array([[0.0], [index]]), np.zeros((5, 2))]
@@ -194,3 +212,39 @@ def test_columns_of_frames_and_of_cut_sequences_are_rows() -> None:
     assert packed_columns(frame_layout(3)).tolist() == [0, 1, 2]
     cut = slot_layout([[2], [3]], continued=[True, False], continues=[False, True])
     assert packed_columns(cut).tolist() == [0, 1, 2, 3, 4]
+
+
+def reconciled(source, wanted):
+    context = OpContext((True, True), wanted.frames, layout=wanted, layouts=(source, wanted))
+    rows = reconciled_rows(context)
+    return None if rows is None else rows.tolist()
+
+
+def test_one_frame_for_each_sequence_is_repeated():
+    assert reconciled(sequence_layout([1, 1, 1]), sequence_layout([2, 3, 1])) == [1, 0, 2, 1, 0, 1]
+    assert reconciled(sequence_layout([2, 3]), sequence_layout([2, 3])) is None
+    layout = sequence_layout([3, 1])
+    assert reconciled(None, layout) is None
+    assert reconciled(layout, layout) is None
+    with pytest.raises(DataError) as caught:
+        reconciled(sequence_layout([2, 3]), sequence_layout([3, 3]))
+    assert caught.value.message == ("ReconcileDynamicAxis: a sequence has 2 frames on one axis and 3 on the other")
+
+
+def test_sequences_that_go_on_have_the_frame_of_their_slot():
+    """Those of the minibatch before have no number here; each slot has one frame and one sequence."""
+    wanted = slot_layout([[2], [3]], continued=[True, False])
+    assert reconciled(frame_layout(2), wanted) == [1, 0, 1, 0, 1]
+    with pytest.raises(DataError):  # which of two sequences of a slot would be meant?
+        reconciled(frame_layout(2), slot_layout([[2, 1], [3]], continued=[True, False]))
+    with pytest.raises(DataError):
+        reconciled(frame_layout(3), wanted)
+
+
+@pytest.mark.parametrize(("keys", "expected"), [(["a", "b", "c"], ["b", "a"]), ([], [])])
+def test_keys_follow_their_sequences(keys, expected):
+    layout = sequence_layout([1, 3, 2], keys)
+    made = keyed_layout(layout, np.array([1, 2, 0]))
+    assert list(made.keys) == expected
+    assert made.lengths.tolist() == [2, 1, 0]
+    assert list(keyed_layout(layout, np.array([1, 2])).keys) == []

@@ -99,6 +99,30 @@ def test_a_function(name, dtype):
     assert np.isnan(forward(name, np.full((1, 1), NAN, dtype))).all()
 
 
+def test_the_error_function_everywhere():
+    """It is made of pieces, each of which is as precise as the numbers."""
+    x = np.linspace(-7.0, 7.0, 1401).reshape(1, -1)
+    np.testing.assert_allclose(forward("Erf", x), scipy.special.erf(x), rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(forward("Erf", x.astype(np.float32)), scipy.special.erf(x), rtol=3e-7, atol=1e-8)
+
+
+SLOPES = {*FUNCTIONS, *SETTLED, "Sin", "Cosine", "Sigmoid", "Tanh", "Exp", "Reciprocal"} - {
+    "StraightThrough",
+    "ConstantOp",
+}
+
+
+@pytest.mark.parametrize("name", sorted(SLOPES))
+def test_slopes_of_functions(name):
+    """The gradient is the slope, as central differences tell it in the middle of pieces."""
+    x = np.array([[-0.9, -0.45, -0.21, 0.21, 0.45, 0.9]]) + (2.0 if name == "Acosh" else 0.0)
+    arriving = np.linspace(0.5, 2.0, x.size).reshape(x.shape)
+    for attributes, _ in SETTLED.get(name, [(None, None)]):
+        (found,) = gradients(name, arriving, x, attributes=attributes)
+        steps = [forward(name, x + step, attributes=attributes) for step in (1e-6, -1e-6)]
+        np.testing.assert_allclose(found, arriving * (steps[0] - steps[1]) / 2e-6, rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", SETTLED)
 @examples(15)
 @given(SHAPES, st.integers(0, 9))

@@ -103,6 +103,11 @@ def test_large_scores_do_not_overflow(graph):
 
 MISTAKES = {
     "word": ("hello 1 2", ":14: 'hello 1 2' is no line of a graph"),
+    "words": ("arc 0 1", ":14: 'arc 0 1' is no line of a graph"),
+    "more words": ("start 0 0.5 0.5", ":14: 'start 0 0.5 0.5' is no line of a graph"),
+    "name": ("start one 0.5", ":14: 'start one 0.5' is no line of a graph"),
+    "class": ("class 3 two", ":14: 'class 3 two' is no line of a graph"),
+    "nothing": ("arc 0 1 0", ":14: 'arc 0 1 0' is no line of a graph"),
     "chance": ("arc 0 1 2", ":14: 'arc 0 1 2' is no line of a graph"),
     "state": ("arc 0 7 0.5", ": the states of the graph are not 0, 1, 2, ... with a class each, or none is a start"),
 }

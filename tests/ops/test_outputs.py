@@ -5,20 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.errors import WrongResult
+from cntk_core.errors import NetworkError, WrongResult
 from cntk_core.ops.families.outputs import (
     OUTPUT_MULTIPLEXER,
     MultiplexerAttributes,
     define_outputs,
+    first_rows,
     pack,
     ranges_of,
     unpack,
 )
 from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import NoAttributes, OpContext
+from cntk_core.ops.table import core_ops
 from cntk_testing.op_cases import OpExample
 from cntk_testing.op_contract import check_op
 
+TABLE = core_ops()
 OUTPUTS = {"ordered": lambda shapes, attributes: shapes[0], "largest": lambda shapes, attributes: (1,)}
 
 
@@ -103,3 +107,73 @@ def test_without_a_gradient_none_flows():
     op = define_outputs("Values", OUTPUTS)(lambda *arguments: None)
     assert not op.flows_to(0)
     assert op.gradient is None
+
+
+AXES = {
+    "doubled": lambda shapes, attributes: shapes[0],
+    "firsts": lambda shapes, attributes: shapes[0],
+    "total": lambda shapes, attributes: (1,),
+}
+
+
+def _sums_gradient(xp, gradients, values, inputs, attributes, context, needs):
+    by_doubled, by_firsts, by_total = gradients
+    assert values[1].shape == by_firsts.shape
+    assert values[2].shape == by_total.shape == (1,)
+    found = 2.0 * by_doubled + by_total
+    found[first_rows(context.layout)] += by_firsts
+    return (found,)
+
+
+@define_outputs("Sums", AXES, gradient=_sums_gradient, axes={"firsts": "sequence", "total": "minibatch"})
+def SUMS(xp, inputs, attributes, context):
+    """Frames doubled, the first frame of each sequence, and the sum of all."""
+    return 2.0 * inputs[0], inputs[0][first_rows(context.layout)], np.array([inputs[0].sum()])
+
+
+def located(index):
+    attributes = MultiplexerAttributes(index)
+    return OUTPUT_MULTIPLEXER.located(attributes, SUMS, NoAttributes(), [(2,)])
+
+
+def test_outputs_of_sequences_and_of_the_minibatch():
+    layout = sequence_layout([1, 3, 2])
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    context = OpContext((True,), 6, layout=layout, layouts=(layout,))
+    y = run_forward(SUMS, np, [x], NoAttributes(), context)
+    assert y.shape == (6, 5)
+    attributes = [located(index) for index in range(3)]
+    assert [(one.begin, one.end, one.dims, one.rows) for one in attributes] == [
+        (0, 2, (2,), ""),
+        (2, 4, (2,), "sequence"),
+        (4, 5, (1,), "minibatch"),
+    ]
+    firsts = x[first_rows(layout)]
+    expected = [2.0 * x, firsts, [x.sum()]]
+    weights = [np.random.default_rng(index).normal(size=np.shape(each)) for index, each in enumerate(expected)]
+    by_vector = np.zeros_like(y)
+    for one, wanted, weight in zip(attributes, expected, weights, strict=True):
+        own = OpContext((True,), 6, layout=layout, layouts=(layout,))
+        form = OUTPUT_MULTIPLEXER.form_of(one)
+        found = run_forward(form, np, [y], one, own)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        by_vector += run_gradient(form, np, weight, found, [y], one, own, [True])[0]
+    (change,) = run_gradient(SUMS, np, by_vector, y, [x], NoAttributes(), context, [True])
+    slope = 2.0 * weights[0] + weights[2]
+    slope[first_rows(layout)] += weights[1]
+    np.testing.assert_allclose(change, slope, rtol=1e-12)
+
+
+def test_where_an_output_lies_is_known_with_the_shapes():
+    attributes = OUTPUT_MULTIPLEXER.located(MultiplexerAttributes(1), SUMS, NoAttributes(), [None])
+    assert attributes == MultiplexerAttributes(1, rows="sequence")
+    plain = OUTPUT_MULTIPLEXER.located(MultiplexerAttributes(), TABLE.find("", "Tanh"), NoAttributes(), [(3,)])
+    assert plain == MultiplexerAttributes()
+    for op, index, hint in ((SUMS, 3, "0 is doubled, 1 is firsts, 2 is total"), (SUMS, -1, "0 is doubled")):
+        with pytest.raises(NetworkError) as caught:
+            OUTPUT_MULTIPLEXER.located(MultiplexerAttributes(index), op, NoAttributes(), [(2,)])
+        assert caught.value.message == f"Sums has no output {index}"
+        assert caught.value.hint.startswith(f"Outputs: {hint}")
+    with pytest.raises(NetworkError) as caught:
+        OUTPUT_MULTIPLEXER.located(MultiplexerAttributes(1), TABLE.find("", "Tanh"), NoAttributes(), [(2,)])
+    assert str(caught.value) == "Tanh has no output 1\n    Outputs: 0 is its value."

@@ -10,6 +10,9 @@ from cntk_core.model import Model
 from cntk_core.network.network import Network
 from cntk_core.network.node import BATCH, Input, Node, Parameter
 from cntk_core.ops.families.slicing import SliceAttributes
+from cntk_core.ops.language.framing import run_forward
+from cntk_core.ops.language.layouts import slot_layout
+from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.table import core_op
 from cntk_testing.reference import ReferenceEngine
 
@@ -131,3 +134,18 @@ def test_refused_by_name():
     with pytest.raises(UnsupportedError) as caught:
         evaluate("CustomProxyOp", Input.make("x", (2,), axis=BATCH), data={"x": np.ones((3, 2))})
     assert caught.value.message == "the node 'z' cannot run yet: the operation CustomProxyOp is not there yet"
+
+
+@pytest.mark.parametrize(("before", "after"), [(True, False), (False, True), (False, False)])
+def test_sequences_that_are_cut(before, after):
+    op = core_op("Convolution")
+    attributes = op.attributes((3,), (1,), sequential=True)
+    layout = slot_layout([[4], [3]], continued=[before, False], continues=[False, after])
+    inputs = [np.ones((1, 2, 3)), np.ones((7, 2))]
+    context = OpContext((False, True), 7, layout=layout, layouts=(None, layout))
+    form = op.form_of(attributes)
+    if not (before or after):
+        assert run_forward(form, np, inputs, attributes, context).shape == (7, 1)
+        return
+    with pytest.raises(DataError, match="needs whole sequences, and those of this minibatch are cut"):
+        run_forward(form, np, inputs, attributes, context)

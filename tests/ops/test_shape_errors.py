@@ -216,6 +216,11 @@ def test_shape_mistake(name, shapes, attributes, text):
 
 
 FITTING = [
+    ("LookupTable", [(10, 3), (10,)], None, (3,)),
+    ("LookupTable", [(10, 3), (20,)], None, (6,)),
+    ("DiagTimes", [(1,), ()], None, ()),
+    ("DiagTimes", [(6,), (3, 2)], None, (3, 2)),
+    ("DiagTimes", [(2,), (3, 2)], None, (3, 2)),
     ("Crop", [(3, 3), (2, 2)], CropAttributes(1, 1), (2, 2)),
     ("GMMLogLikelihood", [(2,), (2, 3), (2,), (3,)], None, (1,)),
     ("ROIPooling", [(1, 2, 3), (5, 4)], ROIPoolingAttributes((3, 2)), (5, 1, 2, 3)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import attrs
 import pytest
 
@@ -213,3 +215,12 @@ def test_an_op_without_gradient_is_not_differentiable():
     assert not step.flows_to(0)
     check_op(step, OpExample(((4,),), nan=()))
     assert step.infer([(3,)], NoAttributes()) == (3,)
+
+
+def test_a_changed_op_of_the_cores_name_is_not_pickled():
+    times = core_ops().find("", "Times")
+    assert pickle.loads(pickle.dumps(times)) is times
+    for name in ("Times", "Tanh", "TimesThree"):
+        changed = attrs.evolve(core_ops().find("", "Tanh"), name=name, doc="Another.")
+        with pytest.raises(PluginError, match=f"^the operation {name} cannot be pickled: it is not found by its name"):
+            pickle.dumps(changed)

@@ -342,5 +342,5 @@ def test_names(tmp_path):
 def test_settings_that_only_say_when_to_save_make_no_difference(tmp_path):
     first = make_session(tmp_path, checkpoint_every_samples=5)
     other = make_session(tmp_path, checkpoint_every_minutes=5.0, max_epochs=9)
-    assert first.parts.recipe() == other.parts.recipe()
+    assert first.parts.recipe == other.parts.recipe
     assert settings(checkpoint_every_samples=5).checkpoint_every_samples == 5

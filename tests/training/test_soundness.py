@@ -68,3 +68,13 @@ def test_gradients_of_nothing(tmp_path, rate):
         network=network,
     )
     assert found == [f"Warning: epoch {n} has changed no parameter: {SATURATED}" for n in (1, 2, 3)]
+
+
+def test_an_epoch_is_compared_with_the_one_before():
+    said: list[str] = []
+    store = ParameterStore(make_network().parameters, np.float64)
+    soundness = Soundness(store, said.append)
+    for epoch, step in enumerate((1.0, 0.0, 2.0, -2.0, 0.0)):
+        store.values[0] += step
+        soundness.look(epoch, 0.0, 1.0)
+    assert said == [f"Warning: epoch {n} has changed no parameter: the learning rate was 0." for n in (2, 5)]

@@ -277,9 +277,9 @@ def _infer_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttribute
 def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttributes) -> Sequence[Shape]:
     """Give weights with dimensions 0 their shape: the kernel and the maps, as a matrix if they were declared as one."""
     weights, data = shapes
-    known = attributes
-    if not elements(attributes.map_count) and weights and weights[0]:
-        known = attrs.evolve(attributes, map_count=(weights[0] if len(weights) != 2 else weights[-1],))
+    known, declared = attributes, weights[-1 if len(weights) == 2 else 0] if weights else 0
+    if not elements(attributes.map_count) and declared:
+        known = attrs.evolve(attributes, map_count=(declared,))
     setup = convolution_setup(weights, data, known)
     maps = known.map_count if elements(known.map_count) else setup.geometry.maps[-1:]
     if _places(setup.geometry, attributes) > 1:

@@ -172,8 +172,8 @@ def to_sequences(context: OpContext, lengths: Sequence[int] | None, longest: int
     numbers = sequence_rows(layout).number
     found = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, np.int64)
     found[numbers] = longest if lengths is None else lengths
-    if len(found) and (found.min() < 0 or found.max() > longest):
-        raise DataError(f"ToSequence: a length of {int(found.max())} for an axis of {longest}")
+    if len(wrong := found[(found < 0) | (found > longest)]):
+        raise DataError(f"ToSequence: a length of {int(wrong[0])} for an axis of {longest}")
     return keyed_layout(layout, found)
 
 

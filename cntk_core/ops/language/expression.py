@@ -21,7 +21,7 @@ FUNCTIONS: dict[str, int] = {
 OPERATORS: dict[str, str] = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-"}
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Expr:
     """A node of an expression tree: a function or operator applied to trees, symbols and numbers.
 

@@ -2,12 +2,14 @@
 
 import math
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cntk_core.api.engines import NotNative, native_function
+from cntk_kit_engines.code_generator import CodeGenerator
 
 pytestmark = pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
 
@@ -184,3 +186,32 @@ def test_arguments_are_checked() -> None:
             function(wrong)
     with pytest.raises(TypeError, match="1 arguments are needed, not 2"):
         function(np.zeros((2, 2), np.float32), 3)
+
+
+MANY = """
+import numpy as np
+
+
+def f(a, b, c, d, e):
+    for i in range(a.shape[0]):
+        c[i] = a[i] * b[i] + 1.5
+        d[i] = a[i] - c[i]
+        e[i] = d[i] * d[i] + b[i]
+"""
+
+
+def test_a_text_that_wants_no_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects: list[bytes] = []
+    compile_one = CodeGenerator.compile
+
+    def kept(self: CodeGenerator, text: str) -> bytes:
+        objects.append(compile_one(self, text))
+        return objects[-1]
+
+    monkeypatch.setattr(CodeGenerator, "compile", kept)
+    monkeypatch.setenv("CNTK_CACHE", str(tmp_path))
+    for text in (MANY, f"VECTORS = False\n{MANY}", f"VECTORS = True\n{MANY}"):
+        check(text, f"void({', '.join(['float32[::1]'] * 5)})", *(np.arange(37, dtype=np.float32) for _ in range(5)))
+    with_vectors, without, asked = map(len, objects)
+    assert without < 0.9 * with_vectors
+    assert asked == pytest.approx(with_vectors, abs=64)

@@ -1,11 +1,12 @@
 """From a module in LLVM's language to machine code in memory; objects are kept on disk and verified.
 
-LLVM comes as llvmlite, which is imported when something is compiled or loaded. What is compiled here depends on the
-processor and on LLVM's version, and on nothing else but the text.
+LLVM comes as llvmlite, whose library is imported when something is compiled, or cannot be loaded without it. What is
+compiled here depends on the processor and on LLVM's version, and on nothing else but the text.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import logging
@@ -16,6 +17,8 @@ from typing import Any
 
 from cntk_kit_engines.code_cache import CodeCache, cache_root
 from cntk_kit_engines.code_generator import PIPELINE, CodeGenerator, host, prepare_llvm
+from cntk_kit_engines.object_loader import CannotLoad, load_object, loads_here
+from cntk_kit_engines.processor import processor
 from cntk_kit_engines.shipped_code import shipped_code
 
 logger = logging.getLogger("cntk.engine")
@@ -69,21 +72,26 @@ def _kernel_cache(root: Path | None) -> CodeCache:
 
 
 class _Compiler:
-    """LLVM for the processor that this process runs on."""
+    """LLVM for the processor that this process runs on. Its library is imported where it is needed."""
 
     def __init__(self) -> None:
         import llvmlite
-        import llvmlite.binding as llvm
 
-        prepare_llvm()
-        self._llvm: Any = llvm
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine())
         self._loaded: dict[str, int] = {}
-        self.identity = f"llvmlite {llvmlite.__version__}, {PIPELINE}\n{host().identity}"
+        known = processor()
+        whose = host().identity if known is None else known.identity
+        self.identity = f"llvmlite {llvmlite.__version__}, {PIPELINE}\n{whose}"
 
     @functools.cached_property
     def _generator(self) -> CodeGenerator:
         return CodeGenerator(host())
+
+    @functools.cached_property
+    def _engine(self) -> Any:
+        import llvmlite.binding as llvm
+
+        prepare_llvm()
+        return llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().machine())
 
     def compile(self, text: str) -> bytes:
         """Return the object of a module."""
@@ -92,12 +100,20 @@ class _Compiler:
     def load(self, name: str, code: bytes) -> int:
         """Return the address of the function of an object."""
         if name not in self._loaded:
-            self._engine.add_object_file(self._llvm.ObjectFileRef.from_data(code))
-            self._engine.finalize_object()
-            address = int(self._engine.get_function_address(name))
-            assert address, f"no function '{name}' in its object"
-            self._loaded[name] = address
+            self._loaded[name] = self._load(name, code)
         return self._loaded[name]
+
+    def _load(self, name: str, code: bytes) -> int:
+        if loads_here():
+            with contextlib.suppress(CannotLoad, OSError):
+                return load_object(code, name)
+        import llvmlite.binding as llvm
+
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        address = int(self._engine.get_function_address(name))
+        assert address, f"no function '{name}' in its object"
+        return address
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Functions of numbers and arrays, written in Python, that are compiled for this machine and kept on disk.
 
-What numba does for such functions, but a kernel costs 20 ms instead of 150 to compile, and starts in 3 ms where it has
+What numba does for such functions, but a kernel costs 20 ms instead of 150 to compile, and starts in one where it has
 been compiled before. The language is small: see :mod:`cntk_kit_engines.native_functions`.
 """
 

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from cntk_kit_engines.code_generator import WITHOUT_VECTORS
 from cntk_kit_engines.native_expressions import Expressions, Others, passed
 from cntk_kit_engines.native_types import (
     NAMES,
@@ -329,7 +330,9 @@ class NativeModule:
             entry.add(f"store {result} {number.text}, ptr %s{place}, align 8")
         body = "\n".join(entry.lines)
         main = f"define void @{symbol}(ptr noalias %block) nounwind {{\nentry:\n{body}\n  ret void\n}}"
-        return "\n".join([*sorted(self._declared), *self._texts, main, ""])
+        # Of the first text: ``False`` says that loops are not worth the time to make vector code of them.
+        head = [] if self._constants.get("VECTORS", True) else [WITHOUT_VECTORS]
+        return "\n".join([*head, *sorted(self._declared), *self._texts, main, ""])
 
 
 def _named(name: str, argument: Value) -> Value:

@@ -54,6 +54,11 @@ def test_what_is_added(text: str, wanted: list[str]) -> None:
         assert methods(text) == ["DataParallelSGD"]
 
 
+def test_a_section_that_cannot_be_read_hides_no_other() -> None:
+    text = "T = [ SGD = 7 ]\nU = [ SGD = [ maxEpochs = 1 ] ]"
+    assert added(text, "T", "U") == [f"U=[SGD=[{METHOD}]]"]
+
+
 def test_what_a_recipe_says_stays() -> None:
     text = "T = [ SGD = [ ParallelTrain = [ parallelizationMethod = BlockMomentumSGD ] ] ]"
     assert added(text) == []

@@ -366,6 +366,32 @@ def test_who_follows_a_holder_takes_it_from_a_living_one(path):
         lock.release()
 
 
+def test_who_is_patient_waits_for_a_holder_that_ends(path):
+    with holding(path) as (process, _):
+        threading.Timer(0.2, process.kill).start()
+        lock, said = make(path)
+        lock.take(patience=60.0)
+        assert process.wait(30)
+        assert lock.token == record(path).token
+        assert len(said) == 1
+        assert said[0].endswith("that is gone; it is taken over.")
+        lock.release()
+
+
+def test_a_holder_whose_lock_goes_while_it_is_watched_is_gone(path, monkeypatch):
+    monkeypatch.setattr(module, "kernel_knows_all", lambda folder: False)
+    monkeypatch.setattr(module, "WATCHED", 30.0)
+    write(path, **STRANGER)
+    thread = threading.Timer(0.1, lambda: (path.parent / "net.lock").unlink())
+    thread.start()
+    lock, said = make(path)
+    lock.take()
+    thread.join()
+    assert lock.token == record(path).token
+    lock.release()
+    assert len(said) == 2
+
+
 def test_a_folder_that_cannot_be_written():
     with pytest.raises(OSError, match=r"Permission denied|Read-only"):
         make(Path("/sys/net"))[0].take()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -57,6 +58,8 @@ def test_a_signal(outcome, code, returned):
     assert outcome(code, [3, 0]) == (returned, f"\nrank 3 was ended by signal 9; {KEPT}\n")
     assert outcome(code) == (returned, f"\na rank was ended by signal 9; {KEPT}\n")
     assert outcome(128)[1].endswith("(Open MPI gave the code 128)\n")
+    assert outcome(129) == (129, f"\na rank was ended by signal 1; {KEPT}\n")
+    assert outcome(-1)[1] == outcome(129)[1]
 
 
 def test_codes_that_processes_cannot_have(outcome):
@@ -212,3 +215,24 @@ def test_one_of_several_ranks_starts_none(monkeypatch):
         "-n 3 is given to a process that mpiexec has started as one of 2\n"
         "    Give -n to cntk alone, or start it with mpiexec and without -n."
     )
+
+
+def test_an_interrupt_is_left_to_the_ranks():
+    """The keyboard's reaches them, too; the launcher waits until they have ended."""
+    looks = []
+
+    class Watch:
+        ended = ()
+
+        def look(self, seconds):
+            looks.append(seconds)
+            if len(looks) < 3:
+                raise KeyboardInterrupt
+            time.sleep(0.01)
+
+    code = launcher._run(
+        [sys.executable, "-c", "import time; time.sleep(0.3); raise SystemExit(7)"], os.environ, Watch()
+    )
+    assert code == 7
+    assert len(looks) > 3
+    assert looks[-1] == 0

@@ -109,3 +109,16 @@ def test_classes_never_go_down_and_nothing_is_lost(words: dict[bytes, int], clas
     assert list(found.classes) == sorted(found.classes)
     assert all(0 <= number < classes for number in found.classes)
     assert len(found.first_words()) == classes
+
+
+@pytest.mark.parametrize(("keys", "classes"), [("x = 1", True), ("nbrClass = 0", False)])
+def test_what_is_said(capsys: pytest.CaptureFixture[str], keys: str, classes: bool) -> None:
+    run(keys)
+    first = capsys.readouterr().err
+    maps = "Word-to-class map  --> run/w.txt\nClass-to-index map --> run/c.txt\n" if classes else ""
+    begin = f"Mapping file       --> run/m.txt\nVocabulary file    --> run/v.txt\n{maps}\n"
+    assert f"{begin}Reading input file inputFile: t.txt\nVocabulary size 4.\n" in first
+    run(keys)
+    second = capsys.readouterr().err
+    assert f"{begin}All output files up to date.\n" in second
+    assert "Reading input file" not in second

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cntk_engine_cpu import kernels
 from cntk_engine_cpu.libraries import load_onednn
 from cpu_networks import (
     OPS,
@@ -262,3 +263,27 @@ def test_an_image_that_is_normalized_itself_may_move():
         results.append([np.array(store.gradient(parameter)) for parameter in plan.trained])
     for found, wanted in zip(*results, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
+
+
+@ONEDNN
+def test_minibatches_of_any_size_have_the_same_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size of a minibatch is an argument of what settles the statistics, and no part of its text."""
+    pytest.importorskip("llvmlite")
+    texts: set[str] = set()
+    compile_text = kernels.compile_text
+
+    def noted(text: str, *arguments: str) -> Any:
+        texts.add(text)
+        return compile_text(text, *arguments)
+
+    kernels._compile.cache_clear()
+    monkeypatch.setattr(kernels, "compile_text", noted)
+    net = Net()
+    plan = net.plan(total_of(net, rectified_twice(net, net.input("x", *SHAPE))))
+    _, program = compile_on(engine(FAST), plan, momentum_rule(), np.float32)
+    known = []
+    for frames in (40, 41, 57):
+        train(program, [minibatch(net.rng, frames, {"x": SHAPE})], folded=True)
+        known.append(len(texts))
+    assert known[0] > 0
+    assert known[0] == known[2]

@@ -94,8 +94,7 @@ def _as_json(sections: Mapping[str, Sequence[Finding]], usable: bool) -> str:
 
 def _lines(finding: Finding) -> Iterator[str]:
     yield f"  {_MARKS[finding.state]}  {finding.name:33} {finding.detail}".rstrip()
-    if finding.mend:
-        yield "".join(f"      {line}" for line in finding.mend.splitlines())
+    yield from (f"      {line}" for line in finding.mend.splitlines())
 
 
 def machine() -> Iterator[Finding]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
@@ -100,7 +101,8 @@ class SessionParts:
         for listener in self.listeners(name):
             listener(**told)
 
-    def recipe(self) -> dict[str, str]:
+    @cached_property
+    def recipe(self) -> Mapping[str, str]:
         """The settings that decide what is learned, as text: of the SGD block, the learner and the reader."""
         learner = {"learner": type(self.learner).__name__, **settings_text(self.learner.settings, "learner")}
         return {
@@ -111,4 +113,4 @@ class SessionParts:
 
     def settings_hash(self) -> str:
         """Hash of :meth:`recipe`."""
-        return hashlib.sha256(str(sorted(self.recipe().items())).encode()).hexdigest()
+        return hashlib.sha256(str(sorted(self.recipe.items())).encode()).hexdigest()

@@ -205,7 +205,7 @@ class TrainingRun:
         )
         if not progress.recipe and progress.settings:  # a checkpoint of the first releases has only a hash
             self.log.line("The checkpoint does not say with which settings it was written; those of now count.")
-        elif changes := differences(progress.recipe, self.parts.recipe()):
+        elif changes := differences(progress.recipe, self.parts.recipe):
             self.log.line(
                 "Warning: the recipe is not the one that the checkpoint was written with; it counts from now on:"
             )
@@ -448,7 +448,7 @@ class TrainingRun:
             seed=self.parts.seed,
             reader_epoch=self.done,
             settings=self.parts.settings_hash(),
-            recipe=self.parts.recipe(),
+            recipe=self.parts.recipe,
             steps=self.loop.steps,
             control=self.state.entries(),
         )

@@ -277,7 +277,7 @@ class TrainingSession:
             return f"it is of {before} ranks, and now there are {now}"
         changes = [
             line
-            for line in differences(checkpoint.progress.recipe, self.parts.recipe())
+            for line in differences(checkpoint.progress.recipe, self.parts.recipe)
             if line.startswith(("reader.", "SGD.epochSize:"))
         ]
         return f"the epoch has other minibatches now ({'; '.join(changes)})" if changes else ""

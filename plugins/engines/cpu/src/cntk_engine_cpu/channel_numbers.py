@@ -28,6 +28,10 @@ from cntk_engine_cpu.source import Result, spec_of
 
 _MATH = TraceMath()
 
+_TRAINED_BY = ("share", "blend", "fraction", "correction")
+"""Numbers of the kernel forward: how far the running statistics move, their part in what is used, and by what sums and
+the variance are multiplied for a mean and for what one expects of more samples."""
+
 Outputs = Mapping[str, tuple[Tree, Array]]
 
 
@@ -75,7 +79,9 @@ def settle(
     """
     context, affine = site.contexts[node], numbers.affine
     inputs = [site.values[parent] for parent in node.inputs]
-    train = _training_kernel(site, numbers, sums, near, inputs, node.attributes.epsilon, size)
+    train = _training_kernel(site, numbers, sums, near, inputs, node.attributes.epsilon)
+    # They are no part of the kernel's text, which then is the same for all sizes of minibatches and images.
+    fraction, correction = 1.0 / size, size / (size - 1) if size > 1 else 0.0
 
     def run(take_sums: Callable[[], None]) -> None:
         if not context.training:
@@ -87,7 +93,7 @@ def settle(
         count = float(inputs[5].item()) if len(inputs) > 5 else None
         share = update_share(node.attributes, context.frames, count)
         blend = blend_share(node.attributes, context.frames, count)
-        train(share, blend)
+        train(share, blend, fraction, correction)
         if count is not None and (share != 0.0 or blend != 1.0):
             inputs[5][...] += context.frames
         context.saved["statistics"] = numbers.statistics(blend)
@@ -113,7 +119,6 @@ def _training_kernel(
     near: Array,
     inputs: Sequence[Array],
     epsilon: float,
-    size: int,
 ) -> Callable[..., None]:
     affine = numbers.affine
     operands = {
@@ -126,15 +131,15 @@ def _training_kernel(
         "run_variance": inputs[4],
     }
     total, squares, middle, scale, bias, run_mean, run_variance = map(symbol, operands)
-    share, blend = symbol("share"), symbol("blend")
-    offset = total * (1.0 / size)
+    share, blend, fraction, correction = map(symbol, _TRAINED_BY)
+    offset = total * fraction
     mean = middle + offset
-    variance = _MATH.maximum(squares * (1.0 / size) - offset * offset, 0.0)
+    variance = _MATH.maximum(squares * fraction - offset * offset, 0.0)
     own_inverse = 1.0 / _MATH.sqrt(variance + epsilon)
     is_blended = _MATH.greater(blend, 0.0)
     blended_inverse = blend / _MATH.sqrt(run_variance + epsilon) + (1.0 - blend) * own_inverse
     inverse = _MATH.where(is_blended, blended_inverse, own_inverse)
-    unbiased = variance * (size / (size - 1) if size > 1 else 0.0)
+    unbiased = variance * correction
     outputs: Outputs = {
         "mean": (mean, numbers.mean),
         "variance": (variance, numbers.variance),
@@ -146,7 +151,7 @@ def _training_kernel(
         "new_mean": (share * mean + (1.0 - share) * run_mean, inputs[3]),
         "new_variance": (share * unbiased + (1.0 - share) * run_variance, inputs[4]),
     }
-    return _kernel(site, operands, ("share", "blend"), outputs)
+    return _kernel(site, operands, _TRAINED_BY, outputs)
 
 
 def settle_gradient(
@@ -207,6 +212,8 @@ def _kernel(
         for name, (tree, array) in outputs.items()
     ]
     spec, order = spec_of(dict.fromkeys(operands, "full"), names, results)
+    # Tests for overlaps of so many arrays take four times as long to compile as the formulas, which are short work.
+    spec = attrs.evolve(spec, vectors=False)
     columns = next(iter(operands.values())).size
     given = [operands[name].reshape(1, columns) for name in order]
     places = [array.reshape(1, columns) for _, array in outputs.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def _with_room(site: Site, parts: int, arguments: Sequence[Any]) -> tuple[list[A
         size = each.times * each.out.size
         mine, room = room[: parts * size].reshape(parts, size), room[parts * size :]
         given[index] = mine
-        after.append(Call(_function(site, "add_up"), (mine.reshape(-1, each.out.size), each.out, each.accumulate)))
+        after.append(
+            Call(_function("add_up", site.dtype.name), (mine.reshape(-1, each.out.size), each.out, each.accumulate))
+        )
     return given, after
 
 
@@ -118,11 +121,12 @@ def _alone(spec: KernelSpec) -> KernelSpec:
 def repeat_call(site: Site, row: Array, target: Array) -> Call:
     """Return the call that writes a row as often as it fits into a longer one."""
     if site.kernels.compiled:
-        return Call(_function(site, "repeat"), (row, target))
+        return Call(_function("repeat", site.dtype.name), (row, target))
     return Call(np.copyto, (target.reshape(-1, row.size), row))
 
 
-def _function(site: Site, name: str) -> Native:
-    flat, matrix = f"{site.dtype.name}[::1]", f"{site.dtype.name}[:, ::1]"
+@cache
+def _function(name: str, dtype: str) -> Native:
+    flat, matrix = f"{dtype}[::1]", f"{dtype}[:, ::1]"
     signature = {"repeat": f"void({flat}, {flat})", "add_up": f"void({matrix}, {flat}, boolean)"}[name]
-    return compile_file(Path(__file__).with_name("row_functions.py"), name, site.dtype.name, signature)
+    return compile_file(Path(__file__).with_name("row_functions.py"), name, dtype, signature)

@@ -76,12 +76,14 @@ class KernelSpec:
     """A kernel: names and kinds of its operands, names of its numbers, and its results.
 
     Two equal specs are the same kernel, whatever the network. It is called as ``kernel(rows, columns, *operands,
-    *numbers, *outputs)``; the outputs are those of the results that have a place of their own.
+    *numbers, *outputs)``; the outputs are those of the results that have a place of their own. Without ``vectors``
+    it goes element by element, and is compiled sooner.
     """
 
     operands: tuple[tuple[str, str], ...]
     numbers: tuple[str, ...]
     results: tuple[Result, ...]
+    vectors: bool = True
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -90,7 +92,8 @@ class KernelSpec:
 
     def source(self, dtype: str) -> str:
         """Text of a module with the function ``kernel``."""
-        return "\n".join([HEADER.format(dtype=dtype), *self.lines("kernel"), ""])
+        header = HEADER if self.vectors else f"VECTORS = False\n{HEADER}"
+        return "\n".join([header.format(dtype=dtype), *self.lines("kernel"), ""])
 
     def lines(self, name: str) -> list[str]:
         """Lines of the function under a name."""
