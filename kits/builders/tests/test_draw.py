@@ -116,6 +116,71 @@ def test_everything_lies_inside_the_picture() -> None:
         assert y + h <= height
 
 
+def numbers_of(element: ET.Element, *keys: str) -> list[float]:
+    return [float(element.attrib[key]) for key in keys]
+
+
+def test_where_the_parts_of_one_box_are() -> None:
+    """Lines of text with a border of 12 around them, 8 above and below; a margin of 24 around the picture."""
+    network = Network()
+    network.add(Input.make("x", (2,)))
+    root = ET.fromstring(to_svg(network))
+    group = root.find(f"{SVG}g")
+    assert group is not None
+    box, first, second = [*group.iter(f"{SVG}rect"), *group.iter(f"{SVG}text")]
+    width, height = 18 * 11 * 0.61 + 24, (13 + 11) * 1.42 + 16  # of "InputValue [2 x *]", and of both lines
+    assert numbers_of(box, "x", "y", "width", "height") == pytest.approx([0, 24, width, height], abs=0.06)
+    assert numbers_of(first, "x", "y") == pytest.approx([width / 2, 24 + 8 + 13 * 1.05], abs=0.06)
+    assert numbers_of(second, "x", "y") == pytest.approx([width / 2, 24 + 8 + 13 * 1.42 + 11 * 1.05], abs=0.06)
+    assert group.attrib["transform"] == "translate(24.0 0)"
+    assert numbers_of(root, "width", "height") == [round(width + 48), round(24 + height + 24 + 22 + 8)]
+
+
+def test_the_arrow_goes_from_the_foot_of_a_box_to_the_head_of_the_next() -> None:
+    network = Network()
+    x = network.add(Input.make("x", (2,)))
+    network.add(Node("h", op("Sigmoid"), [x], shape=(2,), framed=True))
+    root = ET.fromstring(to_svg(network))
+    upper, lower = (numbers_of(box, "x", "y", "width", "height") for box in root.findall(f"{SVG}g/{SVG}g/{SVG}rect"))
+    middle, foot, head = upper[0] + upper[2] / 2, upper[1] + upper[3], lower[1]
+    assert head - foot == pytest.approx(44, abs=0.1)
+    path = root.find(f"{SVG}g/{SVG}path")
+    assert path is not None
+    half = (foot + head) / 2
+    wanted = [middle, foot, middle, half, middle, half, middle, head]
+    assert [float(each) for each in re.findall(r"[-\d.]+", path.attrib["d"])] == pytest.approx(wanted, abs=0.1)
+
+
+def test_the_legend_stands_below_in_rows_as_wide_as_the_picture() -> None:
+    network = small_network()
+    past = network.add(Node("past", op("PastValue", delay=1), [network["z"]], shape=(3,), framed=True))
+    errors = network.add(Node("errors", op("ErrorPrediction"), [network["labels"], past], shape=(1,), framed=False))
+    network.add(Node("free", op("Sigmoid"), [past], shape=(3,), framed=True))
+    network.add(Node("mean", op("Mean", "precompute"), [network["features"]], shape=(4,), framed=False))
+    network.add(Parameter.make("alone", (2, 2)))
+    network.mark(errors, "evaluation")
+    root = ET.fromstring(to_svg(network))
+    (width,) = numbers_of(root, "width")
+    squares, labels = root.findall(f"{SVG}rect")[1:], root.findall(f"{SVG}text")
+    rows: dict[float, list[tuple[float, str]]] = {}
+    for square, label in zip(squares, labels, strict=True):
+        x, y = numbers_of(square, "x", "y")
+        assert numbers_of(label, "x", "y") == pytest.approx([x + 18, y + 10], abs=0.11)
+        rows.setdefault(y, []).append((x, label.text or ""))
+    assert [[text for _, text in row] for row in rows.values()] == [
+        ["feature", "label", "operation", "parameter", "computed before training", "delay"],
+        ["training criterion", "evaluation", "output"],
+    ]
+    boxes = [numbers_of(box, "y", "height") for box in root.findall(f"{SVG}g/{SVG}g/{SVG}rect")]
+    bottom = max(y + height for y, height in boxes)
+    assert list(rows) == pytest.approx([bottom + 24 + 22 * number for number in range(2)], abs=0.11)
+    for row in rows.values():
+        for (x, text), (right, _) in itertools.pairwise(row):
+            assert right - x == pytest.approx(len(text) * 6.7 + 36, abs=0.11)
+        end = row[-1][0] + len(row[-1][1]) * 6.7 + 20
+        assert row[0][0] + end == pytest.approx(width, abs=1)  # in the middle
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[list[float], list[tuple[int, int]]]:
     count = draw(st.integers(1, 12))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape
-from cntk_kit_builders.dump import dump
+from cntk_kit_builders.dump import dump, write_dump
 
 RULE = "#" * 68
 
@@ -65,3 +67,13 @@ def test_input_operation_and_precomputed_node(weights: Parameter) -> None:
         " \nfeatures=InputValue [ 14 x 28 ] \nz=Plus ( features , W )"
         f" \nm=Mean ( features ) [2]   HasComputed=true \n 1 \n 2 \n {RULE}"
     )
+
+
+def test_a_file_has_the_same_text(weights: Parameter, tmp_path: Path) -> None:
+    path = tmp_path / "dump.txt"
+    write_dump([weights], path)
+    assert path.read_text(encoding="utf-8") == text(weights)
+    write_dump([weights], path, metadata=False)
+    assert path.read_text(encoding="utf-8") == text(weights, metadata=False)
+    write_dump([weights], path, values=False)
+    assert path.read_text(encoding="utf-8") == text(weights, values=False)

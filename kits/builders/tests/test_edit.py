@@ -234,6 +234,34 @@ def test_set_inputs_checks_their_number(network: Network) -> None:
     assert text_of(error) == "'x' is a node of another network\n    Copy it into this one first."
 
 
+@pytest.mark.parametrize(
+    ("op", "count", "message"),
+    [
+        ("RowStack", 0, "RowStack 'n' takes 1 or more inputs, not 0"),
+        ("LayerNormalization", 4, "LayerNormalization 'n' takes 1 to 3 inputs, not 4"),
+        ("AttentionWeights", 1, "AttentionWeights 'n' takes 2 to 3 inputs, not 1"),
+    ],
+)
+def test_how_many_inputs_an_operation_takes(network: Network, op: str, count: int, message: str) -> None:
+    made = network.add(node("n", op))
+    with pytest.raises(CntkError) as error:
+        set_inputs(network, made, [network["x"]] * count)
+    assert text_of(error) == message
+    set_inputs(network, made, [network["x"]] * 3)
+    assert len(made.inputs) == 3
+
+
+def test_an_input_right_behind_the_last_one_is_new(network: Network) -> None:
+    stack = network.add(node("stack", "RowStack", network["x"]))
+    set_input(network, stack, 1, network["y"])
+    set_input(network, stack, 2, network["L1.S"])
+    set_input(network, stack, 0, network["y"])
+    assert links(network, "stack") == ["y", "y", "L1.S"]
+    with pytest.raises(CntkError) as error:
+        set_input(network, stack, -1, network["x"])
+    assert text_of(error) == "RowStack 'stack' has inputs from 0 on, not -1"
+
+
 def test_copy_inputs(network: Network) -> None:
     network.add(node("T2", "Times"))
     copy_inputs([(network["L1.T"], "T2")], network)
@@ -363,6 +391,21 @@ def test_learning_rates_that_are_refused(network: Network, multiplier: float, me
     with pytest.raises(CntkError) as error:
         set_learning_rate([network["x"], network["y"]], multiplier)
     assert text_of(error) == message
+
+
+@pytest.mark.parametrize(("count", "listed"), [(3, "'x', 'y', 'L1.T'"), (4, "'x', 'y', 'L1.T', ...")])
+def test_what_does_not_learn_is_named_up_to_three(network: Network, count: int, listed: str) -> None:
+    nodes = [network[name] for name in ("x", "y", "L1.T", "L1.S")][:count]
+    with pytest.raises(CntkError) as error:
+        set_needs_gradient(nodes, False)
+    assert text_of(error) == f"only parameters learn, and there is none among {listed}"
+
+
+def test_a_rate_of_zero_needs_no_gradient_and_another_one_does(network: Network) -> None:
+    (parameter,) = set_learning_rate([network["L1.W"]], 0.0)
+    parameter.needs_gradient = False
+    set_learning_rate([parameter], 0.0)
+    assert not parameter.needs_gradient
 
 
 def test_freeze_statistics(network: Network) -> None:

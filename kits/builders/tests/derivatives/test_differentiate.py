@@ -101,7 +101,6 @@ def test_each_input_of_what_moves_between_axes_may_be_the_only_one_that_is_asked
     assert_same_alone(sample.network, sample.criterion, list(flows), data, together)
 
 
-@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_derivatives_of_derivatives_are_gradients_of_derivatives(name):
     sample = {**SAMPLES, **SEQUENCE_SAMPLES}[name]("float64")
@@ -116,7 +115,6 @@ def test_derivatives_of_derivatives_are_gradients_of_derivatives(name):
             assert_same_derivatives(made, first, leaves, data, "second derivative")
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", WITH_RULES)
 def test_rules_give_the_gradients_of_their_ops(op):
     for cases in cases_together(TABLE.find("", op), EXAMPLES[op]):
@@ -408,3 +406,11 @@ def test_mistakes():
     sample.network.rename(sample.roots[0], "z")
     with pytest.raises(NetworkError, match="there is no gradient by 'ce': 'z' does not depend on it"):
         differentiate(sample.network, "z", "ce")
+
+
+def test_logistic_of_labels_between_0_and_1():
+    made = Sketch("float64")
+    labels, chances = made.input("labels", 3), made.op("Sigmoid", made.input("x", 3))
+    sample = made.finish(None, made.op("Logistic", made.op("Sigmoid", labels), chances, name="loss"))
+    data = sample.minibatch(4)
+    assert_same_derivatives(sample.network, sample.roots[0], [sample.network["x"]], data, "derivative")

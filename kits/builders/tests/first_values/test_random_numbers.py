@@ -130,3 +130,44 @@ def test_a_stream_draws_what_an_array_is_filled_with() -> None:
     fill_uniform(uniform, -1.0, 2.0, 3)
     np.testing.assert_array_equal(RandomStream(3).normal(500, np.float32, 0.0, 0.5), normal)
     np.testing.assert_array_equal(RandomStream(3).uniform(500, np.float32, -1.0, 2.0), uniform)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_mean_of_a_stream_is_added(dtype) -> None:
+    around_0, around_3 = (RandomStream(5).normal(50, dtype, mean, 0.5) for mean in (0.0, 3.0))
+    np.testing.assert_array_equal(around_3, around_0 + dtype(3))
+
+
+# A draw that begins with OUTSIDE ends in its layer only if the next word, as a part of 1, is low enough.
+POSITIVE = 1 << 1 | 1  # in the first layer above the lowest one
+INSIDE, OUTSIDE = 1 << 60 | POSITIVE, 0xFFFFFFFFFFFFFF00 | POSITIVE
+LOW, HIGH, ONE = 0, int(0.99 * 2**64), 2**64 - 1
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, dtype: str, *words: int) -> list[float]:
+    """Numbers of the normal distribution that the words of a generator give, of which the last ones are INSIDE."""
+    ready = np.full(STATE, INSIDE, np.uint64)
+    ready[: len(words)] = words
+
+    class Twister:
+        def __init__(self, seed: int) -> None:
+            pass
+
+        def blocks(self, count: int) -> np.ndarray:
+            return np.resize(ready, count * STATE)
+
+    monkeypatch.setattr("cntk_kit_builders.first_values.random_numbers.MersenneTwister64", Twister)
+    values = np.empty(3, dtype)
+    fill_normal(values, 1.0, 1)
+    return values.tolist()
+
+
+def test_draws_that_end_beside_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    (plain, *_), width = scripted(monkeypatch, "f4"), ziggurat_tables()[0][1]
+    far, *rest = scripted(monkeypatch, "f4", OUTSIDE, LOW)
+    assert (plain, far) == pytest.approx((width / 16, width), rel=1e-4)
+    assert rest == [plain, plain]
+    assert scripted(monkeypatch, "f4", OUTSIDE, HIGH) == [plain] * 3  # above the curve
+    for word, wanted in ((LOW, far), (HIGH, plain)):  # in single precision ONE is 1, which is no part
+        assert scripted(monkeypatch, "f4", OUTSIDE, ONE, word) == [wanted, plain, plain]
+        assert scripted(monkeypatch, "f4", INSIDE, OUTSIDE, ONE, ONE, word)[:2] == [plain, wanted]

@@ -78,7 +78,6 @@ AllSame (a, b, n) = n == 0 || (AllSame (a, b, n - 1) && a[n-1] == b[n-1])
 
 
 @pytest.mark.parametrize("definition", definitions(), ids=lambda definition: definition.name)
-@pytest.mark.sampled(3)
 def test_an_example_builds(definition):
     check(definition.example, definition.result)
 

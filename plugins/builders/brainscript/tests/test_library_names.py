@@ -59,7 +59,6 @@ def test_the_table_has_every_name_of_the_original_once():
 
 
 @pytest.mark.parametrize("definition", TABLE, ids=[definition.name for definition in TABLE])
-@pytest.mark.sampled(3)
 def test_a_definition_takes_the_listed_parameters(definition, library):
     found = library[definition.name]
     if not definition.parameters:

@@ -248,7 +248,6 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.sampled(4)
 def test_every_function(net, call: str) -> None:
     more = {"Crop": "j=ImageInput(5, 4, 3, imageLayout=cudnn)", "ForwardBackward": "g=LabelsToGraph(y)"}
     more |= {"MaxUnpooling": "pooled=Pooling(i, max, {2, 2}, stride=2, autoPadding=false)", "GMMLL": "one8=Input(8)"}

@@ -24,6 +24,9 @@ def broken(graph):
 
 def silent(graph):
     graph.input("x", 3)
+
+def told(graph, **given):
+    raise ValueError(repr(given))
 """
 
 
@@ -85,3 +88,10 @@ def test_a_syntax_error_names_its_line(build, tmp_path: Path):
     with pytest.raises(BuildError) as error:
         build("file=net.py")
     assert str(error.value).startswith("net.py:1:10: SyntaxError: ")
+
+
+def test_arguments_are_numbers_truths_or_texts(build):
+    with pytest.raises(BuildError) as error:
+        build("file=net.py ; function=told ; arguments=[ a=7 ; b=-0.5 ; c=true ; d=False ; e=abc ; f=1e3 ]")
+    told = "{'a': 7, 'b': -0.5, 'c': True, 'd': False, 'e': 'abc', 'f': 1000.0}"
+    assert str(error.value).endswith(f"ValueError: {told}")

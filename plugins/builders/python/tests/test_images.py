@@ -292,7 +292,6 @@ MODELS: dict[str, Callable[[Term], Term]] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.sampled(4)
 def test_gradients(name: str):
     graph = Graph(np.float64)
     x = graph.input("x", SHAPE)

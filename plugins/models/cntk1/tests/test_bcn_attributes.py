@@ -226,6 +226,69 @@ CASES = [
     ("EyeLikeOp", 31, flag(False), NoAttributes()),
 ]
 
+FIRST = [
+    # the first version in which something is stored, or the last one in which it is not
+    ("PastValue", 4, int32(2) + dims(3, 4) + float32(0.5), DelayAttributes((3, 4), 2, 0.5)),
+    ("PastValue", 2, int32(1) + size(3, 1) + float32(0.5), DelayAttributes((3,), 1, 0.5)),
+    (
+        "OptimizedRNNStack",
+        14,
+        size(0, 1, 8) + wide("rnnTanh") + int32(1),
+        RNNStackAttributes(8, 1, False, "rnnTanh", 1),
+    ),
+    ("Times", 3, size(2), TimesAttributes(2, -1)),
+    ("Times", 12, size(2) + int32(0), TimesAttributes(2, 0)),
+    ("ReduceElements", 24, int32(2) + wide("Max") + flag(True), ReduceAttributes("Max", 2, True)),
+    ("TransposeDimensions", 3, int32(2, 3), TransposeAttributes(2, 3)),
+    ("TransposeDimensions", 24, int32(0, 0), TransposeAttributes(0, 0)),
+    ("TransposeDimensions", 26, int32(0, 2), TransposeAttributes(0, 2)),
+    ("LegacyReshape", 4, size(60) + dims(3, 4, 5), LegacyReshapeAttributes(60, (3, 4, 5))),
+    ("LegacyReshape", 3, size(60) + size(4, 5, 3), LegacyReshapeAttributes(60, (3, 4, 5))),
+    ("Slice", 3, int64(1, 2) + int32(3), SliceAttributes(1, 3, 3)),
+    ("Slice", 22, int32(1) + int64(1, 2) + int32(3), SliceAttributes(1, 3, 3)),
+    ("Slice", 27, int32(1) + int64(1, 2) + int32(3, 2), SliceAttributes((1,), (3,), (3,), (2,))),
+    ("RowStack", 3, int32(2), StackAttributes(2)),
+    ("Where", 11, wide("steps"), WhereAttributes("steps")),
+    ("Dropout", 17, size(1, 2), DropoutAttributes()),
+    ("RandomSample", 17, flag(True) + size(7) + size(1, 2), RandomSampleAttributes(7, True)),
+    ("Convolution", 5, window(more=flag(False)), CONVOLUTION),
+    ("Convolution", 9, window(more=flag(False, False)), CONVOLUTION),
+    ("Convolution", 19, window(more=flag(False, False) + dims(1)), CONVOLUTION),
+    ("Convolution", 20, window(more=flag(False) + dims(0) + flag(False) + dims(1)), CONVOLUTION),
+    ("Convolution", 21, window(more=flag(False) + dims(0) + flag(False, False) + dims(1)), CONVOLUTION),
+    ("Convolution", 22, window(more=flag(False) + dims(0) + flag(False, False) + dims(1)), CONVOLUTION),
+    ("Convolution", 23, window(more=flag(False) + dims(0) + flag(False, False, False) + dims(1)), CONVOLUTION),
+    ("Pooling", 9, window(2, more=flag(False)), POOLING),
+    ("Pooling", 20, window(2, more=flag(False) + dims(0)), POOLING),
+    ("Pooling", 21, window(2, more=flag(False) + dims(0) + flag(False)), POOLING),
+    ("Pooling", 23, window(2, more=flag(False) + dims(0) + flag(False, False)), POOLING),
+    (
+        "BatchNormalization",
+        6,
+        flag(True) + float64(100.0, 5.0) + int32(1) + size(0) + float64(0.25) + flag(False),
+        BatchNormalizationAttributes(True, 100.0, 5.0, 0.25, False, "CHW"),
+    ),
+    (
+        "BatchNormalization",
+        5,
+        int32(0x00010002, 0x00010001) + flag(False, True) + float64(7.0) + int32(0) + size(2),
+        BatchNormalizationAttributes(True, 0.0, 0.0, 0.0, True, "HWC"),
+    ),
+    (
+        "BatchNormalization",
+        5,
+        int32(0x00010003, 0x00010002)
+        + flag(False, True)
+        + float64(7.0)
+        + int32(1)
+        + size(2)
+        + float64(0.5)
+        + flag(False),
+        BatchNormalizationAttributes(True, 0.0, 0.0, 0.5, False, "CHW"),
+    ),
+]
+CASES += FIRST
+
 
 @pytest.mark.parametrize(("operation", "version", "data", "expected"), CASES)
 def test_attributes(operation, version, data, expected):
@@ -234,6 +297,25 @@ def test_attributes(operation, version, data, expected):
 
 def test_every_operation_that_stores_something_is_tried():
     assert {case[0] for case in CASES} == {*READERS, *IMAGE_READERS}
+
+
+@pytest.mark.parametrize(
+    ("version", "data", "samples"),
+    [
+        (5, int32(0x00010002, 0x00010001) + flag(False, True) + float64(7.0) + int32(0) + size(2), 32),
+        (6, flag(True) + float64(100.0, 5.0) + int32(1) + size(2) + float64(0.25) + flag(False), 32),
+        (12, flag(True) + float64(100.0, 5.0) + int32(1) + size(2) + float64(0.25) + flag(False), 32),
+        (13, flag(True) + float64(100.0, 5.0) + int32(1) + size(2) + float64(0.25) + flag(False), 2),
+        (19, flag(True) + float64(100.0, 5.0) + int32(1) + flag(True) + float64(0.25) + flag(False), None),
+        (20, flag(True) + float64(100.0, 5.0) + int32(1) + size(2) + float64(0.25) + flag(False), 2),
+    ],
+)
+def test_of_how_many_samples_statistics_are_made(version, data, samples):
+    """Before version 13 minibatches were counted, and nobody knows their sizes."""
+    begun = source(data, version)
+    IMAGE_READERS["BatchNormalization"](begun)
+    assert begun.reader.left == 0
+    assert begun.samples == samples
 
 
 def test_numbers_of_a_double_network_are_double():

@@ -11,11 +11,11 @@ from bcn_writer import Model, dims, flag, float64, int32, size, small_model, wid
 from cntk_model_cntk1.bcn.model_format import Cntk1Format
 from cntk_model_cntk1.bcn.operations import STORED
 from cntk_model_cntk1.bcn.save import LEAST, NEWEST, save_bcn
-from cntk_model_cntk1.bcn.write_attributes import WRITERS, Target, swaps
+from cntk_model_cntk1.bcn.write_attributes import WRITERS, Target, needed_version, swaps
 from cntk_model_cntk1.bcn.writer import BinaryWriter
 from test_bcn_attributes import CASES, read
 
-from cntk_core.api import CntkError, Network, Node, Problems, UsageError, core_ops
+from cntk_core.api import CntkError, Network, Node, Problems, UnsupportedError, UsageError, core_ops
 from cntk_core.api.builders import BATCH
 from cntk_core.api.training import Model as Evaluated
 from cntk_testing.networks import Sketch
@@ -124,6 +124,51 @@ def test_versions_that_operations_need(
         assert refused(made.network, tmp_path / "not.dnn", 14) == (
             f"{operation} 'y' says what version 14 cannot say; version {version} can"
         )
+
+
+@pytest.mark.parametrize(
+    ("operation", "settings", "version"),
+    [
+        *NEEDS[:1],
+        ("Convolution", {"kernel_shape": (2, 2), "map_count": (1,), "output_shape": (3, 3)}, 20),
+        ("Convolution", {"kernel_shape": (2, 2), "map_count": (1,)}, 0),
+        ("Pooling", {"kernel_shape": (2, 2)}, 0),
+        ("RandomSample", {"num_samples": 2, "seed": 0}, 17),
+        ("RandomSample", {"num_samples": 2}, 0),
+        ("RandomSampleInclusionFrequency", {"num_samples": 2, "seed": 0}, 17),
+        ("RandomSampleInclusionFrequency", {"num_samples": 2}, 0),
+        ("Dropout", {"seed": 0}, 17),
+        ("ROIPooling", {"roi_output_shape": (2, 2), "spatial_scale": 0.5}, 26),
+        ("ROIPooling", {"roi_output_shape": (2, 2)}, 0),
+        ("Where", {"dynamic_axis_name": "steps"}, 11),
+        ("Where", {}, 0),
+        ("Times", {"infer_input_rank_to_map": 0}, 12),
+        ("Times", {}, 0),
+        ("OptimizedRNNStack", {"hidden_size": 2}, 14),
+        ("LambdaRank", {}, 15),
+        ("Sigmoid", {}, 0),
+    ],
+)
+def test_the_oldest_version_that_can_say_what_a_node_says(
+    operation: str, settings: dict[str, object], version: int
+) -> None:
+    op = op_of(operation)
+    assert needed_version(Node("y", op, [], op.attributes(**settings))) == version
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"sequential": True}, "runs along sequences"),
+        ({"groups": 2}, "has groups"),
+        ({"dilation": (1, 2)}, "is dilated"),
+    ],
+)
+def test_convolutions_that_no_version_can_say(settings: dict[str, object], what: str) -> None:
+    op = op_of("Convolution")
+    with pytest.raises(UnsupportedError) as caught:
+        needed_version(Node("y", op, [], op.attributes(kernel_shape=(2, 2), map_count=(1,), **settings)))
+    assert str(caught.value) == f"Convolution 'y' {what}, which version 1 cannot say"
 
 
 @pytest.mark.parametrize("operation", ["Times", "TransposeTimes"])

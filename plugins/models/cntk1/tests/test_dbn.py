@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 from cntk_model_cntk1.dbn_file import Dbn, DbnLayer, read_dbn, write_dbn
@@ -435,3 +436,49 @@ def test_the_prior_is_the_one_that_is_called_so() -> None:
     assert dbn.prior.tolist() == [0.25, 0.75]
     layers.network.add(Parameter.make("otherprior", (2,), value=np.ones(2)))
     assert dbn_of(layers.network).prior is None
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "roles"),
+    [
+        ("ClassificationError", ["CrossEntropyWithSoftmax", "EvalClassificationError"]),
+        ("SquareError", ["CrossEntropyWithSoftmax", "SquareError"]),
+        ("CrossEntropyWithSoftmax", ["CrossEntropyWithSoftmax", "CrossEntropyWithSoftmax"]),
+    ],
+)
+def test_the_groups_of_a_network(evaluation: str, roles: list[str]) -> None:
+    network = network_of(example(), Conversion(evaluation=evaluation))
+    assert {role: [node.name for node in group] for role, group in network.roots.items()} == {
+        "feature": ["features"],
+        "label": ["labels"],
+        "criterion": roles[:1],
+        "evaluation": roles[1:],
+        "output": ["ScaledLogLikelihood"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("prior", "complete", "wanted", "scaled"),
+    [
+        (True, True, False, True),
+        (True, True, True, True),
+        (False, True, True, False),
+        (False, True, False, False),
+        (False, False, True, True),
+        (False, False, False, False),
+    ],
+)
+def test_when_an_output_is_scaled(prior: bool, complete: bool, wanted: bool, scaled: bool) -> None:
+    """A prior of the file is used; one is counted where an output layer is new and somebody wants it."""
+    kinds = KINDS if complete else KINDS[:2]
+    network = network_of(example(kinds, prior), Conversion(need_prior=wanted, output_size=5))
+    assert [node.name for node in network.roots["output"]] == ["ScaledLogLikelihood" if scaled else "HLast"]
+
+
+@pytest.mark.parametrize("frames", [1, 2, 3, 5, 11])
+def test_statistics_of_several_frames_are_those_of_one(frames: int) -> None:
+    """As many as repeat, if that is an odd number; what does not repeat stays as it is."""
+    dbn = attrs.evolve(example(), layers=[layer("perceptron", 2, 2 * frames)])
+    again = dbn_of(network_of(dbn, Conversion()))
+    assert len(again.mean) == (2 * frames if frames % 2 == 0 else 2)
+    np.testing.assert_allclose(again.mean, np.tile(dbn.mean, frames)[: len(again.mean)])

@@ -91,6 +91,10 @@ def test_there_and_back(capsys: pytest.CaptureFixture[str]) -> None:
             "r.cntk:2:74: an output layer of size 0 is not possible",
         ),
         (
+            "action = convertdbn ; modelPath = a.dnn ; dbnModelPath = in.dbn ; layerSizes = 4:3:0",
+            "r.cntk:2:74: an output layer of size 0 is not possible",
+        ),
+        (
             "action = exportdbn ; modelPath = a.dnn ; dbnModelPath = b.dbn",
             "r.cntk:2:29: the model 'a.dnn' does not exist",
         ),
@@ -124,3 +128,13 @@ def test_what_cannot_be_exported_is_told_with_its_place(capsys: pytest.CaptureFi
     run("action = exportdbn ; modelPath = net.dnn ; dbnModelPath = folder", status=1)
     said = capsys.readouterr().err.partition("EXCEPTION occurred: ")[2]
     assert said.startswith("r.cntk:2:51: the DBN file 'folder' cannot be written: Is a directory")
+
+
+def test_an_output_layer_of_one_element_and_one_without_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+    write_dbn(Dbn(np.zeros(4, np.float32), np.ones(4, np.float32), [
+        DbnLayer("rbmgaussbernoulli", np.ones((3, 4), np.float32), np.zeros(3, np.float32))]), "part.dbn")  # fmt: skip
+    common = "action = convertdbn ; modelPath = net.dnn ; dbnModelPath = part.dbn"
+    run(f"{common} ; outputLayerSize = 1")
+    assert load_model("net.dnn", core_ops().find)["labels"].known_shape == (1,)
+    run(common, status=1)
+    assert "r.cntk:2:52: " in capsys.readouterr().err

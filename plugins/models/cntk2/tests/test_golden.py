@@ -187,8 +187,6 @@ def test_what_the_original_has_not_is_refused_by_name(tmp_path: Path) -> None:
     assert not (tmp_path / "no.model").exists()
 
 
-@pytest.mark.sampled(12)
-@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_what_the_original_loaded_is_what_we_write(name: str, tmp_path: Path) -> None:
     """``tools/record_cntk2.py`` had the original load and evaluate these very files."""

@@ -22,7 +22,6 @@ RANDOM = {"Dropout", "RandomSample", "RandomSampleInclusionFrequency", "RandomDi
 WRITTEN = [op for op in core_ops() if op.name in NUMBERS and op.name in EXAMPLES and op.name not in RANDOM]
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("op", WRITTEN, ids=lambda op: op.name)
 def test_examples_come_back(op: Op, tmp_path: Path) -> None:
     path = tmp_path / "op.model"

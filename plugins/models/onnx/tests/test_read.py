@@ -408,7 +408,9 @@ KINDS = {
     "graph",
     [pytest.param(graph, id=f"{kind}: {name}") for kind, graphs in KINDS.items() for name, graph in graphs.items()],
 )
-def test_what_is_read_computes_the_same(graph: Graph, tmp_path: Path) -> None:
+def test_what_is_read_computes_the_same(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ONNX's definitions of operations by others, which would stand in for what is not read."""
+    monkeypatch.setattr("cntk_model_onnx.read.importer.has_definition", lambda node, opset: False)
     agrees(graph, tmp_path)
 
 

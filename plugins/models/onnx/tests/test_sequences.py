@@ -32,7 +32,6 @@ def network(name: str) -> Network:
     return made.network
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_padded_sequences_with_their_lengths(name: str, tmp_path: Path) -> None:
     made = network(name)
@@ -43,7 +42,6 @@ def test_padded_sequences_with_their_lengths(name: str, tmp_path: Path) -> None:
     assert gap_between(made, back) == 0
 
 
-@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OVER_ALL])
 def test_one_sequence(name: str, tmp_path: Path) -> None:
     assert difference(network(name), tmp_path / "net.onnx", sequences="one") < 1e-6
@@ -136,7 +134,6 @@ def test_frames_that_are_chosen(kind: str, tmp_path: Path) -> None:
         assert difference(made.network, tmp_path / "net.onnx", **settings) == 0
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_graphs_with_sequences_alone_are_refused_node_by_node(name: str, tmp_path: Path) -> None:
     """Without what our files say beside their graph, its nodes are named that cannot be read; it is not damaged."""

@@ -79,7 +79,7 @@ class _Exporter:
         self.functions: list[dict[str, Any]] = []
         self.uids: dict[Node, str] = {}
         self.written: set[str] = set()
-        self.count = 0
+        self.count = self.seeds = 0
         self.newest = 0
         self.data_type = SizeT(DOUBLE if network.dtype == np.float64 else FLOAT)
         self.single = {node.axis for node in self.nodes if _has_single_steps(node)}

@@ -28,8 +28,11 @@ def _axis(number: int) -> Axis:
 
 
 def _seed(exporter: Exporter, node: Node) -> dict[str, Any]:
-    chosen = node.attributes.seed
-    return {"rngSeed": SizeT(chosen if chosen >= 0 else _ANY_SEED + exporter.count), "rngOffset": SizeT(0)}
+    seed = node.attributes.seed
+    if seed < 0:
+        seed = _ANY_SEED + exporter.count + exporter.seeds
+        exporter.seeds += 1
+    return {"rngSeed": SizeT(seed), "rngOffset": SizeT(0)}
 
 
 def _transpose(exporter: Exporter, node: Node) -> Written:

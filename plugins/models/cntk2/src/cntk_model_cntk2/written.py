@@ -16,6 +16,7 @@ class Exporter(Protocol):
     uids: dict[Node, str]
     readers: dict[Node, set[str]]
     count: int
+    seeds: int
 
     def constant(self, value: Any, name: str = "", *, learned: bool = False) -> str:
         """Add a parameter or a constant, and return its uid."""

@@ -123,8 +123,14 @@ def _concat(node: NodeProto, x: Sequence[Any]) -> Array:
 
 
 def _divide(a: Any, b: Any) -> Any:
-    whole = b.dtype.kind in "iu" or a.dtype == object
-    return a // b if whole else a / b
+    if a.dtype == object:
+        return a // b
+    # Whole quotients are cut, not rounded down.
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)) if b.dtype.kind in "iu" else a / b
+
+
+def _modulo(node: NodeProto, x: Sequence[Any]) -> Any:
+    return (np.fmod if attributes_of(node).get("fmod", 0) else np.mod)(x[0], x[1])
 
 
 def _matmul(node: NodeProto, x: Sequence[Any]) -> Array:
@@ -169,7 +175,7 @@ FOLDS: Mapping[str, Callable[[NodeProto, Sequence[Any]], Any]] = {
     "Sub": lambda node, x: x[0] - x[1],
     "Mul": lambda node, x: x[0] * x[1],
     "Div": lambda node, x: _divide(x[0], x[1]),
-    "Mod": lambda node, x: np.mod(x[0], x[1]),
+    "Mod": _modulo,
     "MatMul": _matmul,
     "Abs": lambda node, x: np.abs(x[0]),
     "Floor": lambda node, x: np.floor(x[0]),
@@ -212,6 +218,8 @@ def _by_onnx(node: NodeProto, arrays: Sequence[Array | None], opset: int) -> lis
         raise Unreadable("it is computed of large constants")
     if node.op_type in _GROWING and sum(_largest(each) for each in arrays if each is not None) > 1 << 12:
         raise Unreadable("it is computed of large constants")
+    if node.op_type in _OF_ROWS and opset < _BY_AXIS and arrays[0] is not None:
+        return [_of_rows(node, arrays[0])]
     names = [name if array is not None else "" for name, array in zip(node.input, arrays, strict=True)]
     infos = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
@@ -224,6 +232,19 @@ def _by_onnx(node: NodeProto, arrays: Sequence[Array | None], opset: int) -> lis
     feeds = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
     found = iter(ReferenceEvaluator(model).run(None, feeds))
     return [np.asarray(next(found)) if name else np.full((), None, object) for name in node.output]
+
+
+_OF_ROWS = {"Softmax", "LogSoftmax", "Hardmax"}
+_BY_AXIS = 13
+"""From this version on these go along one axis; before, along all from one on, as ONNX's own code does not."""
+
+
+def _of_rows(node: NodeProto, array: Array) -> Array:
+    begin = attributes_of(node).get("axis", 1) % max(array.ndim, 1)
+    rows = array.reshape(math.prod(array.shape[:begin]), -1)
+    along = helper.make_node(node.op_type, ["x"], ["y"], axis=1)
+    (found,) = _by_onnx(along, [rows], _BY_AXIS)
+    return found.reshape(array.shape)
 
 
 def _largest(array: Array) -> int:

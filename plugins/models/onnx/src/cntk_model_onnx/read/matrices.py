@@ -79,26 +79,29 @@ def _normalized(reader: Importer, node: NodeProto, inputs: Sequence[Value | None
 def _resize(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value, given = tensor(inputs[0]), attributes_of(node)
     scales, sizes = _scales(node, value, inputs, reader)
-    if node.op_type == "Upsample" or reader.opset < 11:
+    old = reader.opset < _WITH_REGION  # Upsample ends before
+    if old:
         given |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    crop = numbers(inputs[1], "region").reshape(-1) if _given(inputs, 1) and node.op_type == "Resize" else None
+    crop = numbers(inputs[1], "region").reshape(-1) if _given(inputs, 1) and not old else None
     for axis, (scale, size) in enumerate(zip(scales, sizes, strict=True)):
         if axis == value.batch or (scale == 1.0 and given.get("coordinate_transformation_mode") != _CROP):
             if scale != 1.0:
                 raise Unreadable("it works along the samples of a minibatch")
             continue
-        old = length_of(value, axis)
+        length = length_of(value, axis)
         if scale == int(scale) and _repeats(given):
             value = repeated(reader, value, axis, int(scale))
             continue
-        if old * size > _MOST:
-            raise Unreadable(f"it makes {size} of {old} elements")
+        if length * size > _MOST:
+            raise Unreadable(f"it makes {size} of {length} elements")
         region = None if crop is None else (float(crop[axis]), float(crop[axis + len(crop) // 2]))
-        value = along(reader, value, axis, _Filter(given, old, size, scale, region).matrix())
+        value = along(reader, value, axis, _Filter(given, length, size, scale, region).matrix())
     return value
 
 
 _CROP = "tf_crop_and_resize"
+_WITH_REGION = 11
+"""Since this version of the operators a region stands before the scales, and there are ways to find places."""
 
 
 def _given(inputs: Sequence[Value | None], place: int) -> bool:
@@ -126,8 +129,8 @@ def _scales(
     given = attributes_of(node)
     old = [int(size) if isinstance(size, int | np.integer) else 0 for size in value.sizes(reader.samples)]
     axes = [axis % value.rank for axis in given.get("axes", range(value.rank))]
-    place = 2 if node.op_type == "Resize" and reader.opset > 10 else 1
-    if node.op_type == "Resize" and _given(inputs, 3):
+    place = 1 if reader.opset < _WITH_REGION else 2
+    if _given(inputs, 3):
         wanted = dict(zip(axes, numbers(inputs[3], "sizes").reshape(-1).tolist(), strict=True))
         wanted.pop(value.batch, None)
         return _of_sizes(old, {axis: int(each) for axis, each in wanted.items()}, given)

@@ -29,7 +29,7 @@ def _matmul(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     assert right is not None
     gone = [place for place, each in ((-2, left), (-1, right)) if each.rank == 1]
     found = multiplied(reader, _as_matrix(reader, left, 0), _as_matrix(reader, right, 1))
-    return squeezed(reader, found, gone) if gone else found
+    return squeezed(reader, found, gone)
 
 
 def _as_matrix(reader: Importer, value: Value, axis: int) -> Value:

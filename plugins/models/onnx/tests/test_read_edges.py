@@ -1,0 +1,230 @@
+"""Seldom settings of nodes, axes in other places than usual, and graphs of one value for the whole minibatch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from graphs import SAMPLES, Graph, node, number, one, some, whole
+from judge import agrees, gap, load, values
+from onnx import TensorProto, helper, numpy_helper
+
+from cntk_core.api import UnsupportedError
+
+info = helper.make_tensor_value_info
+FLOAT = TensorProto.FLOAT
+
+
+def equation(text: str, shape: tuple[int, ...], *constants: Any) -> Graph:
+    return one("Einsum", shape, *constants, equation=text)
+
+
+def with_itself(text: str, shape: tuple[int, ...]) -> Graph:
+    return Graph([node("Einsum", ["x", "x"], ["y"], equation=text)], shape)
+
+
+EQUATIONS = {
+    each: equation(each, shape, *constants)
+    for each, shape, constants in [
+        ("bij->bji", (2, 3), ()), ("bij->bi", (2, 3), ()), ("bij->b", (2, 3), ()), ("bi,ij->bj", (3,), (some(3, 4),)),
+        ("bij,jk->bik", (2, 3), (some(3, 4),)), ("bij,kj->bki", (2, 3), (some(4, 3),)),
+        ("bij,j->bi", (2, 3), (some(3),)),
+        ("bij,i->bj", (2, 3), (some(2),)), ("bi,j->bij", (3,), (some(2),)), ("bij,ij->bij", (2, 3), (some(2, 3),)),
+        ("bij,jk->bk", (2, 3), (some(3, 4),)), ("bi,ij,jk->bk", (2,), (some(2, 3), some(3, 4))),
+        ("b i j , j k -> b i k", (2, 3), (some(3, 4),)),
+    ]
+}  # fmt: skip
+EQUATIONS |= {
+    f"{each} of itself": with_itself(each, shape)
+    for each, shape in [("bij,bij->bij", (2, 3)), ("bij,bij->bi", (2, 3)), ("bij,bij->b", (2, 3)), ("bi,bj->bij", (3,)),
+                        ("bij,bkj->bik", (2, 3)), ("bij,bik->bjk", (2, 3))]
+}  # fmt: skip
+
+
+def turned(*after: Any, shape: tuple[int, ...] = (3, 4), perm: tuple[int, ...] = (1, 0, 2), more: Any = ()) -> Graph:
+    """Nodes of ``t``, in which the samples are no first axis, to ``u``, and the samples first again."""
+    rank = len(perm)
+    back = [node("Transpose", ["u"], ["y"], perm=[perm.index(axis) for axis in range(rank)])]
+    return Graph([node("Transpose", ["x"], ["t"], perm=perm), *after, *back], shape, dict(more))
+
+
+AXES = {
+    "more and fewer axes behind": turned(
+        node("Unsqueeze", ["t", "a"], ["v"]), node("Mul", ["v", "w"], ["m"]), node("Squeeze", ["m", "a"], ["u"]),
+        more={"a": whole(0, 2), "w": some(3, 1, 1, 4)},
+    ),
+    "an axis before the samples": turned(
+        node("Unsqueeze", ["t", "a"], ["v"]), node("Squeeze", ["v", "a"], ["u"]), more={"a": whole(1)}
+    ),
+    "joined": turned(node("Concat", ["t", "t"], ["v"], axis=2), node("Slice", ["v", "b", "e", "a"], ["u"]),
+                     more={"b": whole(2), "e": whole(6), "a": whole(2)}),
+    "sums": turned(node("CumSum", ["t", "a"], ["u"]), more={"a": np.asarray(0, np.int64)}),
+    "softmax": turned(node("Softmax", ["t"], ["u"], axis=0)),
+    "largest": turned(node("Hardmax", ["t"], ["u"], axis=0)),
+    "a constant with the samples' axis": turned(node("Add", ["t", "w"], ["u"]), more={"w": some(3, 1, 4)}),
+    "samples and heads, and an axis of 1 between": Graph(
+        [
+            node("Reshape", ["x", "folded"], ["f"]),
+            node("Unsqueeze", ["f", "one"], ["v"]),
+            node("Mul", ["v", "w"], ["m"]),
+            node("Squeeze", ["m", "one"], ["g"]),
+            node("Reshape", ["g", "apart"], ["y"]),
+        ],
+        (2, 3),
+        {"folded": whole(-1, 3), "one": whole(1), "w": some(3), "apart": whole(-1, 2, 3)},
+    ),
+}  # fmt: skip
+
+RESIZED = {
+    "of version 10": one("Resize", (1, 2, 3), number([1, 1, 2, 1.5]), opset=10),
+    "of version 10, linear": one("Resize", (1, 2, 3), number([1, 1, 2, 3]), opset=10, mode="linear"),
+    "a part beyond the image": one(
+        "Resize", (1, 4, 4), number([0, 0, -0.5, 0, 1, 1, 1.4, 1]), number([1, 1, 1.5, 1]), mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+    ),
+    "one place of a part": one(
+        "Resize", (1, 4, 4), number([0, 0, 0.2, 0, 1, 1, 0.9, 1]), number([1, 1, 0.25, 1]), mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+    ),
+    "axes by their numbers": one("Resize", (2, 4), None, number([1.5]), axes=[2], mode="linear"),
+    "one place": one(
+        "Resize", (1, 4), None, number([1, 1, 0.25]), mode="linear", coordinate_transformation_mode="align_corners"
+    ),
+}  # fmt: skip
+
+POOLED = {
+    "largest with gaps to the end": one(
+        "MaxPool", (2, 8), kernel_shape=[3], dilations=[2], strides=[2], pads=[1, 1], ceil_mode=1
+    ),
+    "largest with gaps of planes": one("MaxPool", (1, 7, 8), kernel_shape=[2, 3], dilations=[2, 3], strides=[1, 2]),
+    "means with gaps of planes": one(
+        "AveragePool", (1, 7, 8), kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 0, 0, 1]
+    ),
+    "means to the end with borders": one(
+        "AveragePool", (2, 7), kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1
+    ),
+    "means that fill the image": one("AveragePool", (2, 7), kernel_shape=[3], strides=[2], ceil_mode=1),
+    "means of all borders": one(
+        "AveragePool", (1, 5, 6), kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 0], count_include_pad=1
+    ),
+    "alike below": one("MaxPool", (1, 5, 6), kernel_shape=[2, 3], strides=[2, 2], auto_pad="SAME_LOWER"),
+    "alike above": one("AveragePool", (1, 5, 6), kernel_shape=[2, 3], strides=[2, 2], auto_pad="SAME_UPPER"),
+    **{f"wide, {where}": one("MaxPool", (1, 6, 7), kernel_shape=[5, 4], auto_pad=f"SAME_{where.upper()}")
+       for where in ("lower", "upper")},
+    "no borders": one("MaxPool", (1, 5, 6), kernel_shape=[2, 3], auto_pad="VALID"),
+}  # fmt: skip
+
+QUANTIZED = {
+    str(np.dtype(kind)): Graph(
+        [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["y"])],
+        (4,), {"s": number(0.5), "z": np.asarray(3, kind)}, x=[[-200.0, -3.2, 3.2, 200.0], [0.25, 0.75, 1.25, -0.25]],
+    )
+    for kind in (np.int8, np.uint8)
+}  # fmt: skip
+
+KINDS = {"quantized": QUANTIZED, "equations": EQUATIONS, "axes": AXES, "resized": RESIZED, "pooled": POOLED}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [pytest.param(graph, id=f"{kind}: {name}") for kind, graphs in KINDS.items() for name, graph in graphs.items()],
+)
+def test_what_is_read_computes_the_same(graph: Graph, tmp_path: Path) -> None:
+    agrees(graph, tmp_path)
+
+
+@pytest.mark.parametrize("alpha", [None, 0.5])
+def test_swish(alpha: float | None, tmp_path: Path) -> None:
+    """onnxruntime has it not yet."""
+    x = some(SAMPLES, 4)
+    given = {} if alpha is None else {"alpha": alpha}
+    path = one("Swish", (4,), opset=24, **given).save(tmp_path / "net.onnx")
+    found = values(load(path), {"x": x}, ["y"])["y"]
+    assert gap(found, x / (1 + np.exp(-(alpha or 1.0) * x))) < 1e-6
+
+
+# -- one value for the whole minibatch --------------------------------------------------------------------
+
+
+def of_all(path: Path, nodes: list[Any], constants: dict[str, Any], sizes: list[int]) -> Path:
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    # A product of the input with itself mixes what would be samples.
+    mixed = [node("MatMul", ["x", "x"], ["xx"]), *nodes]
+    graph = helper.make_graph(mixed, "g", [info("x", FLOAT, sizes)], [info("y", FLOAT, None)], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+    return path
+
+
+WHOLE: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "a sum of all": ([node("ReduceSum", ["xx"], ["y"])], {}),
+    "a sum of all without axes": ([node("ReduceSum", ["xx"], ["y"], keepdims=0)], {}),
+    "the first axis": ([node("ReduceMax", ["xx", "a"], ["y"])], {"a": whole(0)}),
+    "rows": ([node("Gather", ["xx", "a"], ["y"])], {"a": whole(2, 0)}),
+    "some elements": ([node("Compress", ["xx", "a"], ["y"])], {"a": np.asarray([True, False, True, False, True])}),
+    "some rows": ([node("Compress", ["xx", "a"], ["y"], axis=0)], {"a": np.asarray([True, False, True])}),
+    "another shape": ([node("Reshape", ["xx", "a"], ["y"])], {"a": whole(1, -1)}),
+    "more axes": ([node("Unsqueeze", ["xx", "a"], ["y"])], {"a": whole(0, 3)}),
+    "fewer axes": (
+        [node("Unsqueeze", ["xx", "a"], ["u"]), node("Exp", ["u"], ["e"]), node("Squeeze", ["e"], ["y"])],
+        {"a": whole(1)},
+    ),
+    "the other order": ([node("Transpose", ["xx"], ["y"])], {}),
+    "flat": ([node("Flatten", ["xx"], ["y"], axis=0)], {}),
+    "parts": ([node("Split", ["xx"], ["a", "y"], num_outputs=2)], {}),
+    "tiles": ([node("Tile", ["xx", "a"], ["y"])], {"a": whole(2, 1)}),
+    "a softmax of columns": ([node("Softmax", ["xx"], ["y"], axis=0)], {}),
+    "a vector": ([node("MatMul", ["xx", "v"], ["y"])], {"v": some(3)}),
+    "places": ([node("ScatterND", ["xx", "i", "u"], ["y"])], {"i": whole([2], [0]), "u": some(2, 3)}),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_graphs_of_one_value(name: str, tmp_path: Path) -> None:
+    from cntk_model_onnx.check import session_of
+
+    nodes, constants = WHOLE[name]
+    path = of_all(tmp_path / "net.onnx", nodes, constants, [3, 3])
+    x = some(3, 3)
+    (wanted,) = session_of(path).run(None, {"x": x})
+    found = np.asarray(values(load(path), {"x": x}, ["y"])["y"])
+    assert found.size == wanted.size
+    assert gap(found.reshape(wanted.shape), wanted) < 1e-5 * max(1.0, float(np.abs(wanted).max()))
+
+
+def branch(kind: str, *more: str) -> onnx.GraphProto:
+    return helper.make_graph([node(kind, ["x", *more], [kind])], kind, [], [info(kind, FLOAT, None)])
+
+
+@pytest.mark.parametrize(
+    ("graph", "why"),
+    [
+        (one("Compress", (3,), np.asarray([True, False])), "it works along the samples of a minibatch"),
+        (one("ReduceSum", (3,)), "it works along the samples of a minibatch"),
+        (one("MaxPool", (1, 200), kernel_shape=[129], dilations=[1]), ""),
+        (one("MaxPool", (1, 300), kernel_shape=[129], dilations=[2]),
+         "its windows have gaps, and they or its input are too large"),
+        (Graph([node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=branch("Concat", "x"), name="if")],
+               (2,), {"c": np.bool_(True)}), ""),
+        (Graph([node("ReduceMax", ["x", "a"], ["m"]), node("Greater", ["m", "z"], ["c"]),
+                node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=branch("Mul", "w"), name="if")],
+               (1,), {"a": whole(1), "z": number(0), "w": some(3)}),
+         "its results have other sizes if its condition holds"),
+        (one("Einsum", (3,), some(3, 2), equation="bi,ij"), ""),
+        (one("MatMul", (256, 1, 2), np.zeros((256, 2, 1), np.float32)), ""),
+        (one("MatMul", (257, 1, 2), np.zeros((257, 2, 1), np.float32)),
+         "it has too many products of matrices, or their number is known only with the data"),
+    ],
+    ids=["places of samples", "a sum of samples", "a long window", "a long window with gaps", "a branch not taken",
+         "two sizes", "an equation without a result", "many products", "too many products"],
+)  # fmt: skip
+def test_what_is_refused_and_what_is_not(graph: Graph, why: str, tmp_path: Path) -> None:
+    path = graph.save(tmp_path / "net.onnx")
+    if not why:
+        load(path)
+        return
+    with pytest.raises(UnsupportedError) as caught:
+        load(path)
+    assert str(caught.value).endswith(f"': {why}")
