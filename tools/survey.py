@@ -72,9 +72,7 @@ class Survey:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try faults."""
-        files = self._files()
-        for file in files:
-            importlib.import_module(self._workspace.modules[file])
+        files = [file for file in self._files() if self._imports(file)]
         said = in_child(lambda: self._baseline(session.items, files), BASELINE)
         if not isinstance(said, Baseline):
             raise pytest.UsageError(f"the tests do not run without a fault: {said}")
@@ -88,6 +86,14 @@ class Survey:
                 self.results.append((fault, self._outcome(text, fault, [items[one] for one in said.tests(site)], said)))
             if time.monotonic() > end:
                 break
+        return True
+
+    def _imports(self, file: str) -> bool:
+        try:
+            importlib.import_module(self._workspace.modules[file])
+        except Exception as error:
+            print(f"{file} is left out, as it cannot be imported here: {error}")
+            return False
         return True
 
     def _path(self, file: str) -> Path:

@@ -105,6 +105,9 @@ class Data(ABC):
     title: str
     """What the format is called."""
 
+    takes_second = True
+    """Whether data of a second file can be held out."""
+
     @property
     @abstractmethod
     def tasks(self) -> Sequence[str]:

@@ -174,9 +174,9 @@ class Text(Data):
     def odd(self) -> Sequence[str]:
         """Streams that are left out, and sparse widths, which only the data tell."""
         rest = [name for name in self.streams if name not in (self.x.name, self.y.name)]
-        lines = [f"the streams {', '.join(rest)} are not used"] if rest else []
+        lines = [f"not used: {', '.join(rest)}"] if rest else []
         lines += [
-            f"{one.name} has {one.width} values because {one.width - 1} is the largest place in the file; "
+            f"{one.name} has {several(one.width, 'value')} because {one.width - 1} is the largest place in the file; "
             "change dim in the recipe if there are more"
             for one in (self.x, self.y)
             if one.sparse

@@ -143,6 +143,7 @@ class Arrays(Data):
     """
 
     title = "NumPy arrays (npz)"
+    takes_second = False
 
     def __init__(self, path: Path, wishes: Wishes) -> None:
         self.path = path
