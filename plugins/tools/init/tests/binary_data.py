@@ -25,6 +25,16 @@ def number_arrays() -> None:
     np.savez("numbers.npz", x=np.arange(20.0).reshape(10, 2), weights=np.ones(10), y=np.arange(10) / 4)
 
 
+def unnamed_arrays() -> None:
+    """Points, and two rows of numbers whose names say nothing."""
+    np.savez("unnamed.npz", a=np.arange(8.0).reshape(4, 2), b=np.array([2, 1, 1, 2]), c=np.arange(4.0))
+
+
+def arrays_of_objects() -> None:
+    """An array that runs a program where it is read."""
+    np.savez("objects.npz", x=np.arange(4.0), y=np.array([None, {}, (), ""], dtype=object))
+
+
 def unlike_arrays() -> None:
     """Arrays that do not belong together."""
     np.savez("unlike.npz", x=np.zeros((3, 2)), y=np.zeros(4), empty=0)
@@ -58,12 +68,14 @@ def _picture(path: str, size: tuple[int, int], mode: str = "RGB") -> None:
 
 
 def colour_pictures() -> None:
-    """A folder for each of two classes, pictures of two sizes, broken ones, a folder without any."""
+    """A folder for each of three classes, pictures of two sizes, broken ones, a folder without any."""
     for number in range(6):
         _picture(f"photos/cats/{number}.png", (160, 80))
-    for number in range(4):
+    for number in range(5):
         _picture(f"photos/dogs/{number}.PNG", (20, 24) if number else (160, 80), "L")
-    for number in range(7):
+    for number in range(4):
+        _picture(f"photos/owls/{number}.png", (20, 24))
+    for number in range(6):
         Path(f"photos/cats/x{number}.gif").write_bytes(b"no picture")
     Path("photos/notes").mkdir()
     Path("photos/notes/a.txt").write_text("nothing\n", encoding="utf-8")
@@ -87,6 +99,7 @@ def htk_features() -> None:
         Path(f"u{number}.mfc").write_bytes(features(number + 2))
     Path("u1.mfc").write_bytes(struct.pack(">iihH", 3, 100_000, 4, 9 | 0o2000) + bytes(3 * 4 + 8))
     Path("u2.mfc").write_bytes(struct.pack("<iihH", 4, 100_000, 8, 9) + bytes(4 * 8))
+    Path("long.mfc").write_bytes(features(2600))
     Path("wide.mfc").write_bytes(features(2, 3))
     Path("short.mfc").write_bytes(features(2)[:-1])
 
