@@ -53,7 +53,9 @@ def test_a_text(name: str, text: str, kind: str) -> None:
     assert kind_of(Path(name)) == kind
 
 
-@pytest.mark.parametrize(("size", "lines"), [(3, ["ab"]), (7, ["ab"]), (8, ["ab", "cd"]), (9, ["ab", "cd", "ef"])])
+@pytest.mark.parametrize(
+    ("size", "lines"), [(3, ["ab"]), (6, ["ab"]), (7, ["ab", "cd"]), (8, ["ab", "cd"]), (9, ["ab", "cd", "ef"])]
+)
 def test_the_first_whole_lines(size: int, lines: list[str]) -> None:
     Path("a.txt").write_text("ab\ncd\nef", encoding="utf-8")
     assert first_lines(Path("a.txt"), size=size) == lines
