@@ -29,14 +29,16 @@ def test_a_chart_goes_from_the_first_epoch_to_the_last_and_from_the_least_value_
     found.add_reading(Reading(1, 2, {"ce": 2.0}))
     assert charts(found, 4, "step") == (
         '<svg xmlns="http://www.w3.org/2000/svg" width="360" height="200" viewBox="0 0 360 200" '
-        'font-family="sans-serif" font-size="11" style="background:white"><text x="58" y="16" font-weight="bold">ce</text>'
+        'font-family="sans-serif" font-size="11" style="background:white">'
+        '<text x="58" y="16" font-weight="bold">ce</text>'
         '<path d="M58 26V176H350" fill="none" stroke="#64748b"/><text x="54" y="34" text-anchor="end">4</text>'
         '<text x="54" y="176" text-anchor="end">2</text><text x="350" y="192" text-anchor="end">step 4</text>'
         '<polyline points="94.5,26.0 131.0,176.0" fill="none" stroke="#93c5fd" stroke-width="1"></polyline>'
         '<polyline points="131.0,26.0 204.0,101.0" fill="none" stroke="#2563eb" stroke-width="2">'
         '<title>training</title></polyline><circle cx="204.0" cy="101.0" r="3" fill="#2563eb"><title>training</title>'
         '</circle><polyline points="131.0,176.0" fill="none" stroke="#d97706" stroke-width="2">'
-        '<title>validation</title></polyline><circle cx="131.0" cy="176.0" r="3" fill="#d97706"><title>validation</title></circle></svg>'
+        '<title>validation</title></polyline><circle cx="131.0" cy="176.0" r="3" fill="#d97706">'
+        "<title>validation</title></circle></svg>"
     )
 
 
