@@ -39,5 +39,5 @@ class TestReferenceInputs(InputsContract):
     def dtype(self, request: pytest.FixtureRequest) -> str:
         return str(request.param)
 
-    def assert_close(self, found: Any, expected: Any, dtype: str, what: str) -> None:  # type: ignore[override]
+    def assert_close(self, found: Any, expected: Any, dtype: str, what: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, err_msg=what)
