@@ -131,6 +131,8 @@ class Communicator(Component):
             have ``__cuda_array_interface__``), and then return such of CuPy. All ranks give the same kind.
         watch: how long ranks wait.
         is_elastic: the others go on when a rank is lost; see :meth:`tolerate_losses`.
+        takes_newcomers: :meth:`regroup` takes in ranks that come to those that have begun without them.
+        has_joined: this rank has come so; the others tell it what they are at.
         priority: where nobody names a communicator, ``cntk -n`` asks the one with the highest first for its launcher.
         rank_variables: the variables in which a launcher of these ranks says which one a process is and how many there
             are, ``"MY_RANK.MY_SIZE"``; with ``".fallback"`` behind, they count where no other launcher's are set. A
@@ -140,15 +142,22 @@ class Communicator(Component):
     priority: ClassVar[int] = 0
     rank_variables: ClassVar[tuple[str, ...]] = ()
     takes_device_arrays: ClassVar[bool] = False
+    takes_newcomers: ClassVar[bool] = False
 
     rank: int = 0
     size: int = 1
     bytes_sent: int = 0
     watch: Watch
     is_elastic: bool = False
+    has_joined: bool = False
 
     def __init__(self) -> None:
         self.watch = Watch()
+
+    @property
+    def newcomers(self) -> int:
+        """How many wait for the next :meth:`regroup`, as rank 0 knows."""
+        return 0
 
     @classmethod
     def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:

@@ -32,6 +32,7 @@ from cntk_kit_recipes.recipe.ranks import (
     JOINED,
     REPORT,
     REPORTS,
+    RESTARTS,
     THREADS,
     detect,
 )
@@ -57,6 +58,7 @@ def launch(
     elastic: str = "",
     communicator: str = "",
     on: str = "",
+    restarts: int = 0,
 ) -> int:
     """Run ``cntk`` with the arguments on so many ranks and return the exit code.
 
@@ -69,6 +71,7 @@ def launch(
         elastic: what ``CNTK_ELASTIC`` is set to, if the others go on when ranks are lost.
         communicator: the one that the recipe names; if it has a launcher, that starts the ranks.
         on: the plugin that starts the ranks; without it a communicator does, on this machine.
+        restarts: so many times a rank that is lost is started again, and joins the others.
 
     Raises:
         UsageError: the number makes no sense, or this is one of several ranks already.
@@ -91,14 +94,14 @@ def launch(
     if starter is not None and starter.communicator and not communicator:
         arguments = [*arguments, f"communicator={starter.communicator}"]
     if launcher is None:
-        launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
+        launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic), again=restarts > 0)
     if launcher is None:
-        launcher = _find_launcher(registry, ranks, elastic=bool(elastic))
+        launcher = _find_launcher(registry, ranks, elastic=bool(elastic), again=restarts > 0)
     shared = _environment(ranks) if starter is None or starter.is_here else os.environ
     with report_folder() as folder:
         environment = {**shared, **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
         if elastic:
-            environment[ELASTIC] = elastic
+            environment |= {ELASTIC: elastic, RESTARTS: str(restarts)}
         # -P: what lies in the working folder (a numpy.py) is no module
         command = [*launcher.command, sys.executable, "-P", "-m", "cntk_core", *arguments]
         with closing(RankWatch(folder)) as watch:
@@ -122,23 +125,34 @@ def named_in_recipe(arguments: Sequence[str]) -> str:
         return ""
 
 
-def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool) -> Launcher | None:
+def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool, again: bool = False) -> Launcher | None:
     """Return the launcher of a communicator; None if it has none and its ranks are started by somebody else."""
     if not name:
         return None
+    kind = registry.communicators.get(name)
+    if again and not kind.takes_newcomers:
+        raise _takes_nobody(name)
     try:
-        return registry.communicators.get(name).launcher(ranks, elastic=elastic)
+        return kind.launcher(ranks, elastic=elastic)
     except UnsupportedError:
         return None
 
 
-def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> Launcher:
+def _takes_nobody(name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the communicator '{name}' cannot take a rank back that was lost (--restarts)",
+        hint="communicator=sockets can: pip install cntk-parallel-sockets",
+    )
+
+
+def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False, again: bool = False) -> Launcher:
     """Return the launcher of the communicator with the highest priority that starts ranks here.
 
     Args:
         registry: has the communicators.
         ranks: how many.
         elastic: they go on when others are lost. It is told which communicators cannot do that.
+        again: those that are lost are started again, and taken back.
 
     Raises:
         PluginError, UnsupportedError: what keeps the first one from it, or there is none.
@@ -146,7 +160,10 @@ def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> 
     refused: list[CntkError] = []
     for name, owner in _starting_ranks(registry):
         try:
-            found = registry.communicators.get(name).launcher(ranks, **({"elastic": True} if elastic else {}))
+            kind = registry.communicators.get(name)
+            if again and not kind.takes_newcomers:
+                raise _takes_nobody(name)
+            found = kind.launcher(ranks, **({"elastic": True} if elastic else {}))
         except (PluginError, UnsupportedError) as error:
             refused.append(error)
             continue
