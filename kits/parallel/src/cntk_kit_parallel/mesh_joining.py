@@ -63,7 +63,7 @@ def meet(meeting: Rendezvous) -> tuple[Mesh, list[int] | None]:
             mesh = meet_anew(meeting, meeting.rank, numbers)
             if _vote(mesh, 0, 0, sound=not mesh.failure):
                 return mesh, numbers
-            mesh.fail("the meeting has failed")
+            _abandon(mesh)
     raise RankGone(f"rank {meeting.rank} was to be taken in {_TRIES} times, and the ranks have never met")
 
 
@@ -163,6 +163,12 @@ def _hear(mesh: Mesh, rank: int, attempt: int, end: float) -> bool | None:
     return None
 
 
+def _abandon(mesh: Mesh) -> None:
+    """Let go of connections that are not used."""
+    mesh.fail("the meeting has failed")
+    mesh.end()
+
+
 class Joining:
     """What one of the ranks of a mesh does to take others in.
 
@@ -187,8 +193,8 @@ class Joining:
         return len(self._door.waiting) if self._door is not None else 0
 
     def keep_door(self, members: Sequence[int]) -> None:
-        """Keep the door if this is the first of the ranks of the mesh that are left."""
-        if members[0] != self._mesh.rank:
+        """Keep the door if this is the first of the ranks of the mesh that are left, and they have a secret."""
+        if members[0] != self._mesh.rank or not self._mesh.meeting.secret:
             return
         here = frozenset(self._numbers[rank] for rank in members)
         if self._door is None:
@@ -234,7 +240,7 @@ class Joining:
         if agreed and mesh is not None:
             return mesh, numbers
         if mesh is not None:
-            mesh.fail("the meeting has failed")
+            _abandon(mesh)
         return None
 
     def _attempt(self) -> int:

@@ -1,4 +1,4 @@
-"""Going on without ranks that are lost, and with those that come (``--elastic``): who is there, and what is done again."""
+"""Going on without ranks that are lost, and with those that come (``--elastic``): who is there, what is done again."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def arrive(context: ActionContext, number: int) -> tuple[ActionContext, int]:
     exchange_active(communicator, following)
     numbers = tuple(one["number"] for one in found)
     begun = any(one["begun"] for one in found)
-    loss = Loss(f"Rank {number} has come to {len(found) - 1} ranks.", numbers, begun, is_late=True)
+    loss = Loss(f"Rank {number} has come to the run.", numbers, begun, is_late=True)
     seeds = SeedNumbers({tuple(kind): number for *kind, number in found[0]["seeds"]})
     index: int = max(one["jobs"] for one in found)
     return _with(attrs.evolve(context, loss=loss, seeds=seeds), following), index
@@ -234,7 +234,8 @@ class _Changes:
         if not lost and not come:
             return f"Warning: the ranks have parted{where}, but all of them are there."
         if not lost:
-            return f"{_named(come, 'has come', 'have come')}; {len(self.now)} ranks go on: {_listed(self.now)}."
+            said = f"{_named(come, 'has come', 'have come')}; {len(self.now)} ranks go on: {_listed(self.now)}."
+            return said.capitalize()
         text = f"Warning: {_named(lost, 'is lost', 'are lost')}{where}; "
         if come:
             return f"{text}{_named(come, 'has come', 'have come')}; {len(self.now)} ranks go on: {_listed(self.now)}."

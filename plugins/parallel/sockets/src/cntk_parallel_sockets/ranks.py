@@ -100,6 +100,7 @@ class SocketCommunicator(MeshCommunicator):
             return self
         found = joining.go(self._members, bytes(plan))
         if found is None:
+            joining.keep_door(self._members)
             return self
         grown = SocketCommunicator(found[0])
         grown.watch = self.watch
