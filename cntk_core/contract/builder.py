@@ -51,12 +51,12 @@ def installed_initializer(kind: str, settings: InitializerSettings) -> Initializ
 class SeedNumbers:
     """The numbers that the random parameters of a run get, from 1: each language counts on from network to network."""
 
-    counted: dict[tuple[str, ...], int] = attrs.field(factory=dict)
+    _next: dict[object, int] = attrs.field(factory=dict, init=False)
 
-    def take(self, kind: tuple[str, ...]) -> int:
+    def take(self, kind: object) -> int:
         """Return the next number of a kind."""
-        number = self.counted.get(kind, 1)
-        self.counted[kind] = number + 1
+        number = self._next.get(kind, 1)
+        self._next[kind] = number + 1
         return number
 
 

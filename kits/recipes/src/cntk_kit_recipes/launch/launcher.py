@@ -141,7 +141,7 @@ def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool, ag
 def _takes_nobody(name: str) -> UnsupportedError:
     return UnsupportedError(
         f"the communicator '{name}' cannot take a rank back that was lost (--restarts)",
-        hint="communicator=sockets can: pip install cntk-parallel-sockets",
+        hint="Leave --restarts away, or name another one: communicator=...",
     )
 
 

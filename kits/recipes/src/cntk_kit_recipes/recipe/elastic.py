@@ -158,7 +158,7 @@ def _with_those_left(
         "number": _numbers(context)[context.rank],
         "begun": context.loss.begun or context.begun.is_set(),
         "jobs": index + was_done,
-        "seeds": [[*kind, number] for kind, number in seeds.counted.items()],
+        "seeds": _counted(seeds),
     }
     following, found = _facts(following, own)
     exchange_active(context.communicator or context.alone, following)
@@ -193,9 +193,17 @@ def arrive(context: ActionContext, number: int) -> tuple[ActionContext, int]:
     numbers = tuple(one["number"] for one in found)
     begun = any(one["begun"] for one in found)
     loss = Loss(f"Rank {number} has come to the run.", numbers, begun, is_late=True)
-    seeds = SeedNumbers({tuple(kind): number for *kind, number in found[0]["seeds"]})
+    for *kind, coming in found[0]["seeds"]:
+        while context.seeds.take(tuple(kind)) < coming - 1:
+            pass
     index: int = max(one["jobs"] for one in found)
-    return _with(attrs.evolve(context, loss=loss, seeds=seeds), following), index
+    return _with(attrs.evolve(context, loss=loss), following), index
+
+
+def _counted(seeds: SeedNumbers) -> list[list[Any]]:
+    """Return the kinds of which numbers were given, which are texts, each with the number that comes next."""
+    (counted,) = attrs.asdict(seeds, recurse=False).values()
+    return [[*kind, number] for kind, number in counted.items() if number > 1]
 
 
 def _facts(following: Communicator, own: Mapping[str, Any]) -> tuple[Communicator, list[dict[str, Any]]]:
