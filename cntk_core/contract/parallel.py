@@ -413,7 +413,7 @@ class Parallelizer(Component):
         reduces_gradients: whether this is a gradient scheme.
         group: of a model scheme, the ranks whose gradients are merged with those of this one; None for no others.
         saves_inside: of a model scheme, whether :attr:`has_met` is ever true, so that training can be saved inside an
-            epoch. A gradient scheme can always be.
+            epoch; a gradient scheme can always be. After ``meet_every`` samples of a rank, if that is not 0, it should.
         has_met: of a model scheme, that all ranks have just come together in :meth:`sync`, none of them at the end of
             its data: they have the same parameters, and :meth:`state` may be asked for.
         aggregations: made for :meth:`needs`, by name.
@@ -428,7 +428,7 @@ class Parallelizer(Component):
         self.settings = options if options is not None else type(self).options()
         self.aggregations: Mapping[str, GradientAggregation] = dict(aggregations or {})
         self.group: Communicator | None = None
-        self.has_met = False
+        self.has_met, self.meet_every = False, 0
         self.say: Callable[[str], None] = lambda text: None
         self.show_every = 0
 

@@ -48,6 +48,9 @@ from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.soundness import Soundness
 from cntk_kit_recipes.session.trained_nodes import choose_criteria, describe_training
 
+_BETWEEN_LOOKS = 100
+"""Minibatches after which ranks meet that would not otherwise, to see whether it is time for a checkpoint."""
+
 LEAST_RATE = 1e-12
 """Learning rate per sample below which the log says so."""
 
@@ -319,6 +322,8 @@ class TrainingRun:
 
         together = self.loop.together(pace)
         samples = -(-samples * together.count_for // together.size)  # rank 0 counts what its group reads
+        often = _BETWEEN_LOOKS * pace.minibatch_size * together.count_for // together.size
+        together.strategy.meet_every = samples or (often if minutes else 0)
 
         def save(position: Position) -> bool:
             return self.saver.save_inside(
