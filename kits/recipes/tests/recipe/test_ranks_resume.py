@@ -44,6 +44,8 @@ MODELS = {
     "block momentum": "BlockMomentumSGD ; BlockMomentumSGD = [ blockSizePerWorker = 15 ; resetSGDMomentum = false ]",
     "one bit in blocks": "BlockMomentumSGD ; "
     "BlockMomentumSGD = [ blockSizePerWorker = 30 ; ranksPerWorker = 2 ; gradientBits = 1 ]",
+    "asynchronous in blocks": "BlockMomentumSGD ; BlockMomentumSGD = [ blockSizePerWorker = 15 ; ranksPerWorker = 2 ; "
+    "localMethod = DataParallelASGD ; DataParallelASGD = [ syncPeriodPerWorker = 4 ; simulatedTime = [ ] ] ]",
     "averaging": "ModelAveragingSGD ; distributedMBReading = false ; ModelAveragingSGD = [ blockSizePerWorker = 15 ]",
     "asynchronous": "DataParallelASGD ; DataParallelASGD = [ "
     "syncPeriodPerWorker = 8 ; delayCompensation = adaptive ; simulatedTime = [ jitter = 0.5 ; slowness = 1:2 ] ]",
@@ -111,7 +113,7 @@ def place(said):
 @pytest.mark.sampled(6)
 def test_a_stopped_training_goes_on_to_the_last_bit(ready, strategy):
     """Inside an epoch, and at the end of one."""
-    method, ranks = {**GRADIENTS, **MODELS}[strategy], 4 if strategy == "one bit in blocks" else 2
+    method, ranks = {**GRADIENTS, **MODELS}[strategy], 4 if strategy.endswith("in blocks") else 2
     ready("through", method)
     train(ranks)
     expected = Path("net.dnn").read_bytes()

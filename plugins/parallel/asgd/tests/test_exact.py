@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from cntk_parallel_asgd import SimulatedTime, WarmUp
@@ -277,7 +279,7 @@ def test_a_meeting_is_what_the_end_of_an_epoch_is(mode, count):
     assert len({len(own) for own in places}) == 1
     assert len(places[0]) > 2
     for own, steps in zip(sizes, places, strict=True):
-        assert all(sum(own[a:b]) >= 9 > sum(own[a : b - 1]) for a, b in zip(steps, steps[1:], strict=False))
+        assert all(sum(own[a:b]) >= 9 > sum(own[a : b - 1]) for a, b in pairwise(steps))
     for met in zip(*(one.met for one in found), strict=True):
         for _, values in met:
             np.testing.assert_array_equal(values, met[0][1])
