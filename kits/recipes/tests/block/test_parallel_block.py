@@ -127,7 +127,7 @@ def test_a_strategy_inside_of_workers(tables):
 def test_what_ranks_of_a_worker_cannot_do(tables, inner):
     """Sums of gradients need no name, and blocks inside of blocks have no end."""
     assert message(f"parallelizationMethod=BlockSGD; BlockSGD=[ localMethod={inner} ]", tables) == (
-        f"r.cntk:3:55: localMethod={inner}: the ranks of a worker cannot learn so\n"
+        f"r.cntk:3:56: localMethod={inner}: the ranks of a worker cannot learn so\n"
         "    Without localMethod they sum their gradients in each step; gradientBits=1 sends few bits of them."
     )
 
