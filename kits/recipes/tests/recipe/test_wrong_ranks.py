@@ -253,7 +253,8 @@ class Losing(VirtualCommunicator):
         (
             ("return None", "work(7)"),
             False,
-            "Losing.background.<lambda> of {} failed: WrongResult: Losing.background gave the work 7, not a communicator",
+            "Losing.background.<lambda> of {} failed: WrongResult: "
+            "Losing.background gave the work 7, not a communicator",
         ),
         (
             ("return None", "{}['nobody']"),

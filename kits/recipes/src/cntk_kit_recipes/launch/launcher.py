@@ -19,6 +19,7 @@ import attrs
 from cntk_core.contract.parallel import Communicator, Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.system.console import tell
+from cntk_kit_recipes.launch.bound_process import bound
 from cntk_kit_recipes.launch.rank_lines import Shown, passing_on
 from cntk_kit_recipes.launch.rank_watch import RankWatch
 from cntk_kit_recipes.launch.report_folder import report_folder
@@ -36,13 +37,14 @@ from cntk_kit_recipes.recipe.ranks import (
     THREADS,
     detect,
 )
-from cntk_kit_recipes.session.stop_signals import REQUESTS, heard_signals
+from cntk_kit_recipes.session.stop_signals import ECHO, REQUESTS, heard_signals
 
 if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry
 
-_GRACE = 10.0
-"""Seconds that the ranks have to save and to end after this process was told to, and again the launcher."""
+_GRACE, GRACE = 30.0, "CNTK_GRACE"
+"""Seconds that ranks have to save and to end after this process was told to, as long as Slurm and Kubernetes wait by
+default; and a variable with another number. The launcher has half of it again."""
 
 _LOOK = 0.1
 """Seconds between two looks at the launcher, and for processes of new ranks."""
@@ -212,13 +214,13 @@ def _run(
 
     Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
     """
-    pipe = None if shown is None else subprocess.PIPE
+    pipe, grace = None if shown is None else subprocess.PIPE, _grace(environment)
     with (
-        subprocess.Popen(command, env=dict(environment), stderr=pipe, text=True, errors="replace") as process,
+        subprocess.Popen(bound(command), env=dict(environment), stderr=pipe, text=True, errors="replace") as process,
         passing_on(process.stderr, shown),
         _told() as told,
     ):
-        passed_on = is_over = False
+        passed_on = is_over = is_urgent = False
         while process.poll() is None:
             try:
                 watch.look(_LOOK)
@@ -229,10 +231,12 @@ def _run(
                 if not passed_on:
                     process.terminate()
                     passed_on = True
+            if not is_urgent and told and told[-1].at - told[0].at > ECHO:
+                is_urgent = watch.tell(told[-1].number)  # the second time ranks end without saving
             if elastic and not is_over and _ended_early(watch):
                 process.terminate()
                 is_over = True
-            _press(process, told)
+            _press(process, told, grace)
         watch.look(0)
         # A launcher that lets others go on has no objection to the end of all of them.
         return _STOPPED + told[0].number if told and (process.returncode or elastic) else process.returncode
@@ -251,13 +255,29 @@ class _Request:
     at: float
 
 
-def _press(process: subprocess.Popen[str], told: list[_Request]) -> None:
+def _press(process: subprocess.Popen[str], told: list[_Request], grace: float) -> None:
     """End a launcher that was told to end long ago."""
     waited = time.monotonic() - told[0].at if told else 0.0
-    if waited > 2 * _GRACE:
+    if waited > 1.5 * grace:
         process.kill()
-    elif waited > _GRACE:
+    elif waited > grace:
         process.terminate()
+
+
+def _grace(environment: Mapping[str, str]) -> float:
+    """Return the seconds that ranks have to save.
+
+    Raises:
+        UsageError: the variable makes no sense.
+    """
+    text = environment.get(GRACE, "")
+    try:
+        found = float(text) if text else _GRACE
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise UsageError(f"{GRACE} is '{text}': it is a number of seconds that is more than 0")
+    return found
 
 
 @contextmanager

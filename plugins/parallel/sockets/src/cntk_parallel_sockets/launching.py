@@ -16,6 +16,19 @@ _GRACE = 2.5
 """Seconds that the other ranks have to end by themselves after one has failed."""
 
 
+_BOUND = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+try:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))
+except (OSError, AttributeError):
+    pass
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(128 + signal.SIGTERM)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Lets a rank be told to end when this process is killed, and then becomes the rank (Linux)."""
+
 _PAUSE = 2.0
 """Seconds after which a rank is started again, if others still run then: what all ranks have wrong ends all of them."""
 
@@ -45,8 +58,9 @@ def launch(ranks: int, command: Sequence[str], *, elastic: bool = False) -> int:
 
     def start(rank: int, **more: str) -> subprocess.Popen[bytes]:
         own = {"RANK": str(rank), "LOCAL_RANK": str(rank), **more}
-        return subprocess.Popen(command, env={**os.environ, **common, **own})
+        return subprocess.Popen([*bound, *command], env={**os.environ, **common, **own})
 
+    bound = [sys.executable, "-I", "-S", "-c", _BOUND, str(os.getpid())] if sys.platform == "linux" else []
     processes = [start(rank) for rank in range(ranks)]
     told: list[int] = []
 
