@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location
-from cntk_reader_kaldi.nnet1_file import Nnet1File
+from cntk_reader_kaldi.token_file import TokenFile
 
 Frames = NDArray[Any]
 
@@ -113,7 +113,7 @@ def read_transform(path: Path, where: Location) -> Transform:
     Raises:
         DataError: it cannot be read, or has a component that is no transform of features.
     """
-    file = Nnet1File.open(path, where)
+    file = TokenFile.open(path, where)
     steps: list[Step] = []
     dims: list[int] = []
     while (name := file.name()) not in ("", "</Nnet>"):
@@ -135,48 +135,48 @@ def read_transform(path: Path, where: Location) -> Transform:
     return Transform(dims[0], dims[-1], tuple(steps))
 
 
-def _read_splice(file: Nnet1File, output: int, given: int) -> list[Step]:
+def _read_splice(file: TokenFile, output: int, given: int) -> list[Step]:
     offsets = file.integers()
     if len(offsets) * given != output:
         raise file.wrong(f"<Splice> has {len(offsets)} offsets, but makes {output} values out of {given}")
     return [_Pick(np.array(offsets, dtype=np.int64))]
 
 
-def _read_copy(file: Nnet1File, output: int, given: int) -> list[Step]:
+def _read_copy(file: TokenFile, output: int, given: int) -> list[Step]:
     places = file.integers()
     if len(places) != output or not all(1 <= place <= given for place in places):
         raise file.wrong(f"<Copy> must name {output} values from 1 to {given}")
     return [_Columns(np.array(places, dtype=np.int64) - 1)]
 
 
-def _read_shift(file: Nnet1File, output: int, given: int) -> list[Step]:
+def _read_shift(file: TokenFile, output: int, given: int) -> list[Step]:
     file.skip_named_numbers()
     return [_Add(file.array(_same(file, output, given)))]
 
 
-def _read_scale(file: Nnet1File, output: int, given: int) -> list[Step]:
+def _read_scale(file: TokenFile, output: int, given: int) -> list[Step]:
     file.skip_named_numbers()
     return [_Scale(file.array(_same(file, output, given)))]
 
 
-def _read_linear(file: Nnet1File, output: int, given: int) -> list[Step]:
+def _read_linear(file: TokenFile, output: int, given: int) -> list[Step]:
     file.skip_named_numbers()
     return [_Times(file.array(output, given))]
 
 
-def _read_affine(file: Nnet1File, output: int, given: int) -> list[Step]:
+def _read_affine(file: TokenFile, output: int, given: int) -> list[Step]:
     return [*_read_linear(file, output, given), _Add(file.array(output))]
 
 
-def _each(function: Callable[[Frames], Frames]) -> Callable[[Nnet1File, int, int], list[Step]]:
-    def read(file: Nnet1File, output: int, given: int) -> list[Step]:
+def _each(function: Callable[[Frames], Frames]) -> Callable[[TokenFile, int, int], list[Step]]:
+    def read(file: TokenFile, output: int, given: int) -> list[Step]:
         _same(file, output, given)
         return [_Each(function)]
 
     return read
 
 
-def _same(file: Nnet1File, output: int, given: int) -> int:
+def _same(file: TokenFile, output: int, given: int) -> int:
     if output != given:
         raise file.wrong(f"the component takes {given} values and gives {output}: they should be equally many")
     return output
@@ -200,7 +200,7 @@ def _to_length_one(frames: Frames) -> Frames:
     return found
 
 
-_COMPONENTS: Mapping[str, Callable[[Nnet1File, int, int], list[Step]]] = {
+_COMPONENTS: Mapping[str, Callable[[TokenFile, int, int], list[Step]]] = {
     "<Splice>": _read_splice,
     "<Copy>": _read_copy,
     "<AddShift>": _read_shift,
