@@ -69,6 +69,10 @@ class TokenFile(ABC):
         """Tell whether a name in angle brackets comes next."""
 
     @abstractmethod
+    def peeks(self, name: str) -> bool:
+        """Tell whether this name comes next."""
+
+    @abstractmethod
     def name(self) -> str:
         """Read a name, ``<Splice>``; empty at the end of the file."""
 
@@ -88,12 +92,6 @@ class TokenFile(ABC):
     def array(self, *shape: int) -> NDArray[np.float64]:
         """Read a vector or a matrix of this shape."""
 
-    def skip_named_numbers(self) -> None:
-        """Pass over what training needs: names with a number behind each."""
-        while self.peek_name():
-            self.name()
-            self.real()
-
 
 class _BinaryFile(TokenFile):
     binary: ClassVar[bool] = True
@@ -108,6 +106,10 @@ class _BinaryFile(TokenFile):
     def peek_name(self) -> bool:
         self._skip_blank()
         return self.data[self._at : self._at + 1] == b"<"
+
+    def peeks(self, name: str) -> bool:
+        self._skip_blank()
+        return self.data.startswith(name.encode() + b" ", self._at)
 
     def name(self) -> str:
         self._skip_blank()
@@ -178,6 +180,9 @@ class _TextFile(TokenFile):
 
     def peek_name(self) -> bool:
         return self._next is not None and self._next[0].startswith(b"<")
+
+    def peeks(self, name: str) -> bool:
+        return self._next is not None and self._next[0] == name.encode()
 
     def name(self) -> str:
         if self._next is None:
