@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from cntk_core.api import CntkError, DataError, Location
 from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks, read_windows
 from cntk_reader_kaldi.archive import ArchiveFiles, Header, IntArray
+from cntk_reader_kaldi.nnet1_transform import Transform
 from cntk_reader_kaldi.posteriors import Posterior
 from cntk_reader_kaldi.tables import Entry, Table
-from cntk_reader_kaldi.transform import Transform
 from cntk_reader_kaldi.transition_model import TransitionModel
 
 _SHOWN = 5

@@ -11,10 +11,10 @@ from cntk_reader_kaldi.archive import ArchiveFiles
 from cntk_reader_kaldi.commands import Spool
 from cntk_reader_kaldi.lattice_options import LatticeOptions
 from cntk_reader_kaldi.lattices import open_lattices
+from cntk_reader_kaldi.nnet1_transform import transform_of
 from cntk_reader_kaldi.options import AlignmentOptions, FeatureOptions, StreamOptions
 from cntk_reader_kaldi.sources import ClassTable, FeatureTable, LabelRules, Rules, TableSource, first_dim
 from cntk_reader_kaldi.tables import end_of_classes, end_of_matrix, read_lines, read_table
-from cntk_reader_kaldi.transform import transform_of
 from cntk_reader_kaldi.transition_model import read_transition_model
 
 Warn = Callable[[str], None]
