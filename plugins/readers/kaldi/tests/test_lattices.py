@@ -210,6 +210,13 @@ def test_costs_that_the_criterion_would_not_believe(make, lattices) -> None:
     assert ways_of(rows) == Counter({((0, 0, 0, 2), -1300.25): 1, ((1, 1, 2, 2), -300.5): 1})
 
 
+def test_costs_that_cannot_be(make, lattices) -> None:
+    fst = Fst(2, [Edge(0, 1, 1, 1e19, 0, (1, 2, 3))], {1: (0.0, 0, (9,))})
+    Path("lat.ark").write_bytes(archive({"utt-b": binary(fst, compact=True)})[0])
+    (error,) = make(READER + DENLATS.format("ark:lat.ark", ""), inputs=INPUTS).check()
+    assert "'utt-b': an arc of the lattice costs 1e+19" in str(error)
+
+
 def test_utterances_without_lattice_or_alignment_are_left_out(make, lattices) -> None:
     write(FORMS["compact"], {key: length for key, length in LENGTHS.items() if key != "utt-a"})
     Path("ids.ark").write_bytes(archive({key: alignment(ids) for key, ids in IDS.items() if key != "utt-c"})[0])

@@ -20,6 +20,9 @@ from cntk_reader_kaldi.transition_model import TransitionModel
 _LEAST = -150.0
 """A smaller score is spread over arcs without frames: the criterion takes very small ones for words without any."""
 
+_MOST = 1e5
+"""An arc that costs more would be thousands of arcs, and is a mistake of whoever wrote it."""
+
 _END = -1
 
 
@@ -102,7 +105,7 @@ def find_paths(lattice: KaldiLattice) -> Paths:
     if any(waiting.values()):
         raise DataError("the lattice goes round in a circle", hint="Lattices of utterances have no circles.")
     numbers[_END] = len(numbers)
-    found = [attrs.evolve(arc, source=numbers[arc.source], target=numbers[arc.target]) for arc in arcs]
+    found = [Arc(numbers[one.source], numbers[one.target], one.graph, one.sound, one.ids) for one in arcs]
     return Paths(found, [times[state] for state in numbers])
 
 
@@ -141,6 +144,9 @@ def _joined(arcs: Sequence[Arc], start: int) -> list[Arc]:
     for arc in arcs:
         if arc.source in inner:
             continue
+        if arc.target not in inner:
+            found.append(arc)
+            continue
         chain = [arc]
         while chain[-1].target in inner:
             chain.append(outgoing[chain[-1].target][0])
@@ -167,7 +173,8 @@ def lattice_rows_of(
         wanted: transition-ids of the utterance, for ``counting``.
 
     Raises:
-        DataError: it has transition-ids that the model has not, or the alignment has another length.
+        DataError: it has transition-ids that the model has not, or costs that cannot be, or the alignment has another
+            length.
     """
     ids = np.array([one for arc in paths.arcs for one in arc.ids], np.int64)
     wrong = model.unknown(ids)
@@ -211,6 +218,11 @@ def _spread(
     begins: NDArray[np.int64], firsts: NDArray[np.int64], scores: NDArray[np.float64], nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Put arcs without frames before those whose score is too small, and return where these begin, and the rows."""
+    if scores.min(initial=0.0) < -_MOST:
+        text = f"an arc of the lattice costs {-scores.min():g}"
+        raise DataError(
+            text, hint=f"Costs are negative logarithms, below {_MOST:g}; lmScale and oldAcousticScale count."
+        )
     begins, extra = begins.copy(), lattice_rows.LatticeRows()
     for arc in np.flatnonzero(scores < _LEAST).tolist():
         rest = float(scores[arc]) - _LEAST
