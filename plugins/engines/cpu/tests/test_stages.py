@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_networks import BACKENDS, Net, assert_same_gradients, assert_same_training, momentum_rule
-from test_images import convolution, normalized, pooling, shifted, total_of
+from test_cpu_images import convolution, normalized, pooling, shifted, total_of
 
 from cntk_core.api import Minibatch, Node, StreamData
 from cntk_core.api.engines import sequence_layout
