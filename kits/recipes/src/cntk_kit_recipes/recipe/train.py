@@ -74,7 +74,9 @@ def _check_keys(context: ActionContext, section: Config) -> None:
     resumption(section)
     if section.get("optimizer") is not None:
         raise UnsupportedError(
-            "optimizer=... is not there yet", where=section.location("optimizer"), hint="Give SGD=[ ... ]."
+            "optimizer=... belongs to recipes that are BrainScript as a whole (cntk -f)",
+            where=section.location("optimizer"),
+            hint="Call the block SGD.",
         )
 
 
