@@ -73,7 +73,8 @@ class Survey:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try faults."""
         files = [file for file in self._files() if self._imports(file)]
-        said = in_child(lambda: self._baseline(session.items, files), BASELINE)
+        with tempfile.TemporaryDirectory(prefix="survey-") as self._caches:
+            said = in_child(lambda: self._baseline(session.items, files), BASELINE)
         if not isinstance(said, Baseline):
             raise pytest.UsageError(f"the tests do not run without a fault: {said}")
         print(f"\n{len(session.items)} tests, {len(said.seconds)} pass without a fault", flush=True)
@@ -111,6 +112,7 @@ class Survey:
 
     def _baseline(self, items: Sequence[pytest.Item], files: Sequence[str]) -> Baseline:
         self._silence(items)
+        os.environ["CNTK_CACHE"] = self._caches  # what comes from kept kernels does not come to what writes them
         measured = coverage.Coverage(
             data_file=None, include=[str(self._path(file)) for file in files], config_file=False
         )
