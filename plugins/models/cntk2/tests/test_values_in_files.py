@@ -43,7 +43,8 @@ def refusal(content: bytes, folder: Path) -> str:
 
 VALUES = [
     None, False, True, 0, 1, -1, 2**31 - 1, -(2**31), SizeT(0), SizeT(2**64 - 1), Float(0.1), 0.1, float("inf"), "",
-    "für", NDShape(()), NDShape((0, -1, -3, 127, 128, 2**63 - 1, -(2**63))), Axis(0, "", False), Axis(-(2**31), "x", True),
+    "für", NDShape(()), NDShape((0, -1, -3, 127, 128, 2**63 - 1, -(2**63))), Axis(0, "", False),
+    Axis(-(2**31), "x", True),
     Axis(2**31 - 1, "defaultBatchAxis", False), [], [1, "a", [None]], {}, {"a": {"b": SizeT(7)}},
 ]  # fmt: skip
 
