@@ -1,0 +1,27 @@
+"""What pieces of programs answer beside the original 2.7, whose answers are in data/snippets.json."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SPEC = importlib.util.spec_from_file_location("snippets", Path(__file__).with_name("snippets.py"))
+assert _SPEC is not None
+snippets = importlib.util.module_from_spec(_SPEC)
+assert _SPEC.loader is not None
+_SPEC.loader.exec_module(snippets)
+
+ORIGINAL: dict[str, Any] = json.loads(Path(snippets.ANSWERS).read_text(encoding="utf-8"))
+
+
+PIECES = list(ORIGINAL)
+
+
+@pytest.mark.parametrize("first", range(0, len(PIECES), 12))
+def test_answers(first: int) -> None:
+    for piece in PIECES[first : first + 12]:
+        assert json.loads(json.dumps(snippets.answer(piece))) == ORIGINAL[piece], piece
