@@ -25,3 +25,24 @@ PIECES = list(ORIGINAL)
 def test_answers(first: int) -> None:
     for piece in PIECES[first : first + 12]:
         assert json.loads(json.dumps(snippets.answer(piece))) == ORIGINAL[piece], piece
+
+
+MESSAGES = {
+    "C.sequence.past_value(C.input_variable(3, name='x'))": (
+        "PastValue needs a sequence, and Input('x', [#], [3]) has none: its only dynamic axis is the batch"
+    ),
+    "C.plus(C.sequence.input_variable(2, name='a'), C.sequence.input_variable(2, sequence_axis=C.Axis('q'), name='b'), name='p')": (
+        "Plus 'p': its inputs have different dynamic axes: Input('a', [#, *], [2]) has defaultBatchAxis, "
+        "defaultDynamicAxis, Input('b', [#, q], [2]) has defaultBatchAxis, q"
+    ),
+    "C.Trainer(None, C.reduce_sum(C.input_variable(2) * C.parameter(2)), [])": (
+        "a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)"
+    ),
+}
+
+
+@pytest.mark.parametrize("piece", MESSAGES)
+def test_messages(piece: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        eval(piece, {"C": snippets.C})
+    assert str(caught.value) == MESSAGES[piece]

@@ -24,6 +24,7 @@ _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
 _CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE = (
     NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice")
 )
+_UNPACK = NUMBERS["UnpackSequence"]
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
                                            "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
@@ -130,9 +131,25 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     if one.number == _CROP and "offset" not in one.attributes:
         _infer_crop(one)
         return True
+    _check_axes(one)
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
+
+
+def _check_axes(one: Primitive) -> None:
+    """Look whether inputs have the dynamic axes that are needed.
+
+    Raises:
+        GraphError: they have not.
+    """
+    if (one.delays or one.number == _UNPACK) and len(one.inputs[0]._axes or ()) == 1:
+        raise GraphError(
+            f"{one.called} needs a sequence, and {one.inputs[0]} has none: its only dynamic axis is the batch"
+        )
+    if one.number in _ELEMENTWISE and len({axis for each in one.inputs for axis in (each._axes or ())[1:]}) > 1:
+        told_ = ", ".join(f"{each} has {', '.join(axis.name for axis in each._axes or ())}" for each in one.inputs)
+        raise GraphError(f"{one.called}: its inputs have different dynamic axes: {told_}")
 
 
 def _infer_block(one: Primitive) -> bool:

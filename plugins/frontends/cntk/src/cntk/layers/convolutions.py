@@ -170,7 +170,7 @@ def Convolution1D(
     """A convolution along one axis; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution1D", 1, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, op_name="Convolution1D", name=name)  # fmt: skip
+                       reduction_rank, dilation=dilation, name=name)  # fmt: skip
 
 
 @optional
@@ -191,7 +191,7 @@ def Convolution2D(
     """A convolution of images; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution2D", 2, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, groups=groups, op_name="Convolution2D",
+                       reduction_rank, dilation=dilation, groups=groups,
                        name=name)  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def Convolution3D(
     """A convolution along three axes; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution3D", 3, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, groups=groups, op_name="Convolution3D",
+                       reduction_rank, dilation=dilation, groups=groups,
                        name=name)  # fmt: skip
 
 

@@ -37,6 +37,8 @@ class Trainer:
         self._loss, self._metric = loss_and_metric(criterion)
         self._model = _function(model)
         given = parameter_learners if isinstance(parameter_learners, list | tuple) else [parameter_learners]
+        if not given:
+            raise ValueError("a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)")
         self._learners = tuple(given)
         self._writers = _listed(progress_writers)
         for learner in self._learners:
