@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cntk_model_cntk2.values import Array, Axis, SizeT
+from cntk_model_cntk2.values import Array, Axis, NDShape, SizeT
 from drafts import BATCH, STEPS, Draft, lines
 
 from cntk_core.api import ModelFormatError
@@ -433,3 +433,155 @@ def test_parameters_stand_in_the_order_of_the_original(tmp_path: Path) -> None:
     d = draft.function("Plus", "d", a, w[3])
     draft.function("Plus", "z", draft.function("Plus", "e", b, w[4]), d)
     assert list(draft.load(tmp_path).parameters) == ["W4", "W2", "W1", "W0", "W3"]
+
+
+# -- what is rare -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("operation", "role"),
+    [
+        ("CrossEntropyWithSoftmax", "criterion"),
+        ("Logistic", "criterion"),
+        ("SquaredError", "criterion"),
+        ("ClassificationError", "evaluation"),
+        ("EditDistanceError", "evaluation"),
+        ("CosDistance", "output"),
+    ],
+)
+def test_losses_that_learn_are_criteria_and_others_evaluations(operation: str, role: str, tmp_path: Path) -> None:
+    draft = Draft()
+    x, y = draft.input("x", 3), draft.input("y", 3)
+    penalties = {f"{each}Penalty": 1.0 for each in ("Substitution", "Deletion", "Insertion")}
+    settings = {**penalties, "SquashInputs": False} if operation == "EditDistanceError" else {}
+    loss = draft.function(operation, "a", x, y, **settings)
+    draft.function("Combine", "all", loss, draft.function("Tanh", "z", x))
+    network = draft.load(tmp_path).network
+    assert network["a"] in network.roots[role]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "axes"),
+    [
+        ({"newDynamicAxes": [STEPS, BATCH]}, "sequence"),
+        ({"newDynamicAxes": [BATCH]}, "batch"),
+        ({"newSequenceAxisLengthScalingFactor": 0, "newSequenceAxisLengthAdditiveFactor": 1}, "batch"),
+        ({"newSequenceAxisLengthScalingFactor": 1, "newSequenceAxisLengthAdditiveFactor": 0}, "sequence"),
+        ({"newSequenceAxisLengthScalingFactor": 0, "newSequenceAxisLengthAdditiveFactor": 2}, "sequence"),
+        ({}, "sequence"),
+    ],
+)
+def test_steps_that_are_found(attributes: dict[str, Any], axes: str, tmp_path: Path) -> None:
+    """Where one step of each sequence is taken, there are no sequences any more."""
+    draft = Draft()
+    draft.function("Where", "w", draft.input("x", 1), **attributes)
+    (result,) = draft.load(tmp_path).results
+    assert result.axes == axes
+
+
+@pytest.mark.parametrize(("keeps", "shape"), [(True, (2, 3)), (False, (2, 3))])
+def test_reduced_steps_leave_all_axes(keeps: bool, shape: tuple[int, ...], tmp_path: Path) -> None:
+    draft = Draft()
+    x = draft.input("x", 3, 2)
+    draft.function("ReduceElements", "r", x, axis=STEPS, reductionOpName="Sum", reductionKeepDimensions=keeps)
+    assert [one.shape for one in draft.load(tmp_path).results] == [shape]
+
+
+def test_numbers_of_loops_are_numbers(tmp_path: Path) -> None:
+    draft = Draft()
+    x = draft.input("x")
+    draft.placeholder("sum_Output_0")
+    past = draft.function("PastValue", "past", "sum_Output_0", draft.constant("zero", 0.0), offset=SizeT(1))
+    draft.function("Tanh", "t", draft.function("Plus", "sum", x, past))
+    assert [one.shape for one in draft.load(tmp_path).results] == [()]
+
+
+@pytest.mark.parametrize(
+    ("shift", "negatives", "message"),
+    [
+        (1.0, 2.0, ""),
+        (0.0, 0.0, ""),
+        (-1.0, 2.0, "the function 'd' needs numbers for its shift and its negative samples"),
+        (1.0, 2.0**20 + 1, "the function 'd' needs numbers for its shift and its negative samples"),
+        (None, 2.0, "the function 'd' needs numbers for its shift and its negative samples"),
+        (1.0, None, "the function 'd' has 3 inputs"),
+    ],
+)
+def test_negative_samples(shift: float | None, negatives: float | None, message: str, tmp_path: Path) -> None:
+    draft = Draft()
+    x, y = draft.input("x", 3, axes="batch"), draft.input("y", 3, axes="batch")
+    given = [draft.constant("s", shift, 1) if shift is not None else draft.parameter("s", 1)]
+    given += [] if negatives is None else [draft.constant("n", negatives, 1)]
+    draft.function("CosDistanceWithNegativeSamples", "d", x, y, *given)
+    if message:
+        assert refused(draft, tmp_path) == message
+    else:
+        (node,) = (node for node in draft.load(tmp_path).network if node.inputs)
+        assert (node.attributes.shift, node.attributes.negatives) == (shift, negatives)
+
+
+def test_variables_without_settings_that_may_be_left_out(tmp_path: Path) -> None:
+    draft = Draft()
+    draft.function("Plus", "y", draft.input("x", 2), draft.parameter("W", 2))
+    for each in draft.inputs:
+        for key in ("name", "is_sparse", "needs_gradient"):
+            each.pop(key, None)
+    draft.inputs[0].pop("dynamic_axis")
+    model = draft.load(tmp_path)
+    (x,) = model.network.inputs
+    assert (x.name, x.sparse, x.framed, x.needs_gradient) == ("x", False, False, False)
+    assert model.leaves["W"].needs_gradient is False
+
+
+@pytest.mark.parametrize("kind", ["parameter", "constant"])
+def test_leaves_without_a_value(kind: str, tmp_path: Path) -> None:
+    draft = Draft()
+    w = draft.parameter("W", 2) if kind == "parameter" else draft.constant("W", 1.0, 2)
+    del draft.inputs[0]["value"]
+    draft.function("Tanh", "y", w)
+    assert refused(draft, tmp_path) == "the variable 'W' has no 'value'"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape"),
+    [
+        ({}, (3, 2)),
+        ({"beginAxis": Axis(0, "", True)}, (3, 2)),
+        ({"beginAxis": Axis(1, "", True)}, (3, 2, 6)),
+        ({"beginAxis": Axis(-1, "", True)}, (3, 2, 6)),
+        ({"endAxis": Axis(1, "", True)}, (1, 3, 2)),
+        ({"beginAxis": Axis(2**31 - 4, "", False)}, (1, 1, 6)),
+    ],
+)
+def test_axes_that_are_shaped_anew(attributes: dict[str, Any], shape: tuple[int, ...], tmp_path: Path) -> None:
+    draft = Draft()
+    dims = shape[::-1]
+    new = {(3, 2): (2, 3), (3, 2, 6): (2, 3), (1, 3, 2): (2, 3), (1, 1, 6): (1, 1)}[shape]
+    x = draft.input("x", 6, *((1,) if shape == (1, 3, 2) else () if len(shape) == 2 or shape == (1, 1, 6) else (6,)))
+    draft.function("Reshape", "r", x, newShape=NDShape(new), **attributes)
+    (result,) = draft.load(tmp_path).results
+    assert result.shape == shape
+    assert dims == shape[::-1]
+
+
+def test_names_behind_which_all_others_are_taken(tmp_path: Path) -> None:
+    draft = Draft()
+    a = draft.function("Exp", "F1", draft.input("x", 2))
+    outputs = [draft.function("Sin", f"G{index}", a, name=name) for index, name in enumerate(("F1", ".F1", "'"))]
+    draft.function("Combine", "all", *outputs)
+    assert names(draft, tmp_path) == ["x", "''", "F1", ".F1", "'"]
+
+
+def test_blocks_that_lie_inside_each_other_too_often(tmp_path: Path) -> None:
+    """Each is looked into, so that this takes the longer the deeper they lie."""
+    draft = Draft()
+    inside = made = draft.placeholder("P", 2)
+    for index in range(200):
+        made = draft.function("Tanh", f"F{index}", made)
+    root = "F199"
+    for index in range(110):
+        outer = draft.placeholder(f"P{index}", 2)
+        draft.block(f"B{index}", root, **{inside: outer})
+        inside, root = outer, f"B{index}"
+    draft.block("Whole", root, **{inside: draft.input("x", 2)})
+    assert refused(draft, tmp_path) == "its blocks lie inside each other too often"
