@@ -36,6 +36,9 @@ MESSAGES = {
         "Plus: its inputs have different dynamic axes: Input('I', [#, *], [2]) has defaultBatchAxis, "
         "defaultDynamicAxis, Input('I', [#, *], [2]) has defaultBatchAxis, q"
     ),
+    "C.train.distributed.block_momentum_distributed_learner(C.sgd([C.parameter(2)], 0.1), 0)": (
+        "a block has at least one sample: block_size cannot be 0"
+    ),
     "C.Trainer(None, C.reduce_sum(C.input_variable(2) * C.parameter(2)), [])": (
         "a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)"
     ),
