@@ -82,6 +82,10 @@ def Convolution(
     kernel = as_tuple(filter_shape)
     steps, padded = padded_to(kernel, strides, "strides"), padded_to(kernel, pad, "pad")
     spread = padded_to(kernel, dilation, "dilation")
+    if sequential and steps[0] != 1:
+        raise NotImplementedError(
+            "Convolution: along sequences it takes one step after the other: strides begin with 1"
+        )
     maps = () if num_filters is None else as_tuple(num_filters)
     fake = not maps
     W = Parameter((*(maps or (1,)), INFERRED, *kernel), name="W",
@@ -92,6 +96,8 @@ def Convolution(
         value: Any = x
         if sequential:
             value = _window(value, kernel, padded[0], reduction_rank)
+            if not padded[0] and kernel[0] > 1:
+                value = sequence.slice(value, 0, 1 - kernel[0])  # steps behind which too few follow
         if reduction_rank == 0:
             value = expand_dims(value, Axis.new_leading_axis())
         inside = (False, *padded[1:]) if sequential else padded
