@@ -142,13 +142,19 @@ def _end_of(axis: int) -> Axis:
 
 
 def flatten(x: Any, axis: Any = None, name: str = "") -> Function:
-    """A matrix: the axes before one together, and those from it on; by default all from the first."""
+    """A matrix: the axes before one together, and those from it on; by default all from the first.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
     value = one(x)
     place = 0 if axis is None else axis.static_axis_index() if isinstance(axis, Axis) else int(axis)
 
     def inside(a: Variable) -> Function:
         dims = a._shape or ()
         cut = place + len(dims) + 1 if place < 0 else place  # -1 is behind the last axis
+        if not 0 <= cut <= len(dims):
+            raise ValueError(f"flatten: {a} has {len(dims)} axes, so it cannot be cut at the axis {place}")
         parts = dims[:cut], dims[cut:]
         return reshape(a, tuple(-1 if min(each, default=0) < 0 else int(np.prod(each, dtype=int)) for each in parts))
 
