@@ -61,6 +61,7 @@ AXES = {
     ),
     "joined": turned(node("Concat", ["t", "t"], ["v"], axis=2), node("Slice", ["v", "b", "e", "a"], ["u"]),
                      more={"b": whole(2), "e": whole(6), "a": whole(2)}),
+    "joined with nothing": turned(node("Concat", ["e", "t", "e"], ["u"], axis=0), more={"e": some(0, 2, 4)}),
     "sums": turned(node("CumSum", ["t", "a"], ["u"]), more={"a": np.asarray(0, np.int64)}),
     "softmax": turned(node("Softmax", ["t"], ["u"], axis=0)),
     "largest": turned(node("Hardmax", ["t"], ["u"], axis=0)),

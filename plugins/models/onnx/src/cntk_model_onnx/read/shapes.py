@@ -329,6 +329,8 @@ def _concat(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     nodes: list[Node] = []
     for each in inputs:
         if isinstance(each, Constant):
+            if each.rank == like.rank and not each.array.shape[axis]:
+                continue
             nodes.append(reader.parameter(each, without_samples(each.array, like.rank, like.batch, like.fold)))
         elif isinstance(each, Tensor) and (each.batch, each.fold, each.rank) == (like.batch, like.fold, like.rank):
             nodes.append(each.node)
