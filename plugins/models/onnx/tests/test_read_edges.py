@@ -66,6 +66,18 @@ AXES = {
     "softmax": turned(node("Softmax", ["t"], ["u"], axis=0)),
     "largest": turned(node("Hardmax", ["t"], ["u"], axis=0)),
     "a constant with the samples' axis": turned(node("Add", ["t", "w"], ["u"]), more={"w": some(3, 1, 4)}),
+    "the samples behind": turned(
+        node("Unsqueeze", ["t", "a"], ["v"]), node("Mul", ["v", "w"], ["m"]), node("Squeeze", ["m", "a"], ["u"]),
+        perm=(1, 2, 0), more={"a": whole(0, 2), "w": some(3, 1, 4, 1)},
+    ),
+    "squeezed as far as it goes": one("Squeeze", (1, 3, 1)),
+    "largest of the first axis": turned(
+        node("ArgMax", ["t"], ["i"]), node("Cast", ["i"], ["u"], to=FLOAT), perm=(1, 0, 2)
+    ),
+    **{f"{kind} of an axis between": one(kind, (2, 3, 4), axis=2) for kind in ("Softmax", "LogSoftmax", "Hardmax")},
+    "a product of turned matrices": Graph(
+        [node("Transpose", ["x"], ["t"]), node("Gemm", ["t", "w"], ["y"], transA=1)], (3,), {"w": some(3, 4)}
+    ),
     "samples and heads, and an axis of 1 between": Graph(
         [
             node("Reshape", ["x", "folded"], ["f"]),
@@ -116,6 +128,9 @@ POOLED = {
     **{f"wide, {where}": one("MaxPool", (1, 6, 7), kernel_shape=[5, 4], auto_pad=f"SAME_{where.upper()}")
        for where in ("lower", "upper")},
     "no borders": one("MaxPool", (1, 5, 6), kernel_shape=[2, 3], auto_pad="VALID"),
+    "no window behind the image": one(
+        "MaxPool", (1, 4), kernel_shape=[2], dilations=[2], strides=[4], pads=[0, 1], ceil_mode=1
+    ),
 }  # fmt: skip
 
 QUANTIZED = {
@@ -126,7 +141,51 @@ QUANTIZED = {
     for kind in (np.int8, np.uint8)
 }  # fmt: skip
 
-KINDS = {"quantized": QUANTIZED, "equations": EQUATIONS, "axes": AXES, "resized": RESIZED, "pooled": POOLED}
+PLACED = {
+    "elements from both ends": one("GatherElements", (4,), whole([0, -1], [-4, 3]), axis=1, samples=SAMPLES),
+    "tuples from both ends": Graph(
+        [node("GatherND", ["x", "c"], ["y"], batch_dims=1)], (3, 2), {"c": whole([-3], [2])}, samples=SAMPLES
+    ),
+    "a table backwards": Graph(
+        [node("Slice", ["w", "b", "e", "a", "s"], ["c"]), node("Add", ["x", "c"], ["y"])], (3,),
+        {"w": some(3), "b": whole(2), "e": whole(-(2**63)), "a": whole(0), "s": whole(-1)},
+    ),
+    "as many samples": Graph(
+        [node("Shape", ["x"], ["n"], end=1), node("Div", ["n", "c"], ["m"]),
+         node("Concat", ["m", "rest"], ["s"], axis=0), node("Reshape", ["x", "s"], ["y"])],
+        (6,), {"c": whole(1), "rest": whole(2, 3)},
+    ),
+}  # fmt: skip
+
+
+def halves(*nodes: Any, rows: Any = ((5.0, -7.0, 2.0, 9.0), (1.0, 3.0, -5.0, 0.0)), **more: Any) -> Graph:
+    """Whole numbers ``i``, of which the nodes make ``w``; their halves, cut towards 0 if ``w`` are whole numbers."""
+    begin, end = node("Cast", ["x"], ["i"], to=TensorProto.INT64), node("Cast", ["h"], ["y"], to=FLOAT)
+    constants = {"two": whole(2), "zero": whole(0), "k": whole(3), "real": number(0), **more}
+    return Graph([begin, *nodes, node("Div", ["w", "two"], ["h"]), end], (4,), constants, x=rows)
+
+
+WHOLE_NUMBERS = {
+    "passed on": halves(node("Identity", ["i"], ["w"])),
+    "summed": halves(node("Add", ["i", "k"], ["w"])),
+    "largest places": halves(node("ArgMax", ["x"], ["w"], axis=1)),
+    "smallest places": halves(node("ArgMin", ["x"], ["w"], axis=1)),
+    "places in order": halves(node("TopK", ["x", "k"], ["best", "w"], axis=1)),
+    "in order": halves(node("TopK", ["i", "k"], ["w", "places"], axis=1)),
+    "chosen": halves(node("Greater", ["x", "real"], ["c"]), node("Where", ["c", "i", "zero"], ["w"])),
+    "cast like others": halves(node("CastLike", ["x", "two"], ["w"])),
+    "parts": halves(node("Split", ["i"], ["w", "rest"], axis=1, num_outputs=2)),
+}  # fmt: skip
+
+KINDS = {
+    "placed": PLACED,
+    "whole numbers": WHOLE_NUMBERS,
+    "quantized": QUANTIZED,
+    "equations": EQUATIONS,
+    "axes": AXES,
+    "resized": RESIZED,
+    "pooled": POOLED,
+}
 
 
 @pytest.mark.parametrize(

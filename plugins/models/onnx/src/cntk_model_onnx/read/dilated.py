@@ -12,7 +12,7 @@ import numpy as np
 from cntk_model_onnx.read.borders import padded
 from cntk_model_onnx.read.elementwise import chosen, of_two
 from cntk_model_onnx.read.shapes import cntk_axis
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable
+from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, are_free
 from cntk_model_onnx.read.windows import Windows
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def dilated_pool(
         Unreadable: the places are known only with the data, or a window has too many.
     """
     sizes = image.shape[1:]
-    if min(sizes) < 0 or sum(windows.kernel) > _MOST_PLACES:
+    if are_free(sizes) or sum(windows.kernel) > _MOST_PLACES:
         raise Unreadable("its windows have gaps, and they or its input are too large")
     counts = [_count(windows, axis, size, ceil=ceil) for axis, size in enumerate(sizes)]
     needed = [
