@@ -302,11 +302,12 @@ def _response(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     value, attributes = values[0], node.attributes
     size = 2 * attributes.depth_radius + 1
     merged = scope.merged(value)
-    if len(value.shape) < 3:
+    is_image = len(value.shape) == 3  # onnxruntime has it for these alone
+    if not is_image:
         merged = scope.op("Reshape", merged, scope.ints(0, value.shape[0], -1, 1))
     settings = {"size": size, "bias": float(attributes.bias), "beta": float(attributes.beta)}
     found = scope.op("LRN", merged, alpha=float(attributes.alpha * size), **settings)
-    if len(value.shape) < 3:
+    if not is_image:
         found = scope.op("Reshape", found, scope.ints(0, *plain(value.shape)))
     return scope.unmerged(found, value, value.shape)
 

@@ -1,0 +1,188 @@
+"""Shapes, states and settings that few networks have, judged by onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from judge import difference, written
+
+from cntk_core.api import CntkError, Input, Network, Node, core_ops
+from cntk_core.api.builders import BATCH, Free
+from cntk_testing.networks import Sketch
+
+
+def op(made: Sketch, kind: str, *inputs: Any, name: str = "y", **settings: Any) -> Node:
+    found = core_ops().find("", kind)
+    assert found is not None
+    return made.op(kind, *inputs, name=name, attributes=found.attributes(**settings))
+
+
+def finished(made: Sketch, root: Node) -> Network:
+    network = made.finish(None, root).network
+    network.roots["output"] = [root]
+    return network
+
+
+def samples(made: Sketch, name: str, *shape: int) -> Node:
+    return made.network.add(Input.make(name, shape, axis=BATCH))
+
+
+def whole(made: Sketch, name: str, *shape: int) -> Node:
+    """An input of one value for the whole minibatch."""
+    return made.network.add(Input.make(name, shape, framed=False))
+
+
+SELDOM: dict[str, Callable[[Sketch], Node]] = {
+    # what a delay begins with
+    **{
+        f"{kind} that begins with {what}": lambda made, kind=kind, sizes=sizes, shape=shape: op(
+            made, kind, made.input("x", *shape), made.parameter("s", *sizes), time_step=2
+        )
+        for kind in ("PastValue", "FutureValue")
+        for what, sizes, shape in (
+            ("a number", (1,), (2, 3)), ("a number of two axes", (1, 1), (3,)), ("a matrix", (2, 3), (2, 3)),
+        )
+    },
+    **{
+        f"{kind} that begins with a sequence": lambda made, kind=kind: op(
+            made, kind, made.input("x", 3), made.input("s", 3), time_step=1
+        )
+        for kind in ("PastValue", "FutureValue")
+    },
+    # stacks
+    "a stack of one": lambda made: op(made, "RowStack", made.input("x", 3)),
+    "a stack with constants": lambda made: op(
+        made, "RowStack", made.parameter("a", 2), made.input("x", 3), made.parameter("b", 1)
+    ),
+    "a stack of constants of fewer axes": lambda made: op(
+        made, "RowStack", made.parameter("a", 3), made.input("x", 2, 3), axis=2
+    ),
+    "a stack of constants alone": lambda made: op(
+        made, "Plus", made.input("x", 5), op(made, "RowStack", made.parameter("a", 2), made.parameter("b", 3), name="s")
+    ),
+    "a stack with a value of all": lambda made: op(made, "RowStack", whole(made, "w", 2), made.input("x", 3)),
+    # leaky slopes
+    **{
+        f"PReLU with a slope of {what}": lambda made, sizes=sizes, shape=shape: op(
+            made, "PReLU", made.parameter("a", *sizes), made.input("x", *shape)
+        )
+        for what, sizes, shape in (
+            ("all", (1,), (2, 3)), ("the last axis", (3,), (2, 3)), ("each", (2, 3), (2, 3)), ("more axes", (2, 3), (3,)),
+        )
+    },
+    "PReLU with a slope of the data": lambda made: op(made, "PReLU", made.input("a", 3), made.input("x", 3)),
+    # like others
+    "a constant like the data": lambda made: op(made, "BroadcastLike", made.parameter("a", 1, 3), made.input("x", 2, 3)),
+    "the data like a constant": lambda made: op(made, "BroadcastLike", made.input("x", 1, 3), made.parameter("a", 2, 3)),
+    "a value of all": lambda made: op(made, "Times", made.parameter("W", 3, 2), whole(made, "v", 3)),
+    "a value of all and samples": lambda made: op(made, "Plus", whole(made, "w", 3), samples(made, "x", 2, 3)),
+    "a constant cut like the data": lambda made: op(
+        made, "Crop", made.parameter("a", 1, 4, 5), samples(made, "x", 1, 2, 3), x_offset=1, y_offset=2
+    ),
+    # normalization
+    "layers without scale": lambda made: op(made, "LayerNormalization", made.input("x", 4)),
+    "layers with a scale alone": lambda made: op(made, "LayerNormalization", made.input("x", 4), made.parameter("s", 4)),
+    "layers with a scale of all": lambda made: op(
+        made, "LayerNormalization", made.input("x", 2, 3), made.parameter("s", 1), made.parameter("b", 1)
+    ),
+    **{
+        f"responses of {len(shape)} axes": lambda made, shape=shape: op(
+            made, "LocalResponseNormalization", samples(made, "x", *shape), depth_radius=1, bias=1.5, alpha=0.3, beta=0.6
+        )
+        for shape in ((4,), (4, 3), (4, 3, 2), (4, 3, 2, 2))
+    },
+    # convolution
+    **{
+        f"transposed, {what}": lambda made, sizes=sizes, shape=shape, settings=settings: op(
+            made, "Convolution", made.parameter("W", *sizes), samples(made, "x", *shape), transpose=True, **settings
+        )
+        for what, sizes, shape, settings in (
+            ("channels", (2, 3, 2, 2), (2, 3, 4),
+             {"kernel_shape": (2, 2, 3), "map_count": (2,), "stride": (2, 2, 1), "auto_padding": (False,)}),
+            ("with borders", (2, 3, 3, 3), (2, 3, 4),
+             {"kernel_shape": (3, 3, 3), "map_count": (2,), "stride": (1, 1, 3), "auto_padding": (False,),
+              "lower_pad": (1, 1, 0), "upper_pad": (1, 1, 0)}),
+        )
+    },
+    # parts
+    **{
+        f"each {step}th element": lambda made, step=step: op(
+            made, "Slice", made.input("x", 2, 7), begin=(1,), end=(6,), axis=(1,), stride=(step,)
+        )
+        for step in (1, 2, 3, -1, -2)
+    },
+    **{
+        f"classes along axis {axis}": lambda made, axis=axis: op(made, "OneHot", op(made, "Abs", made.input("x", 2, 2), name="n"), num_class=3, axis=axis)
+        for axis in (0, 1, 2)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SELDOM)
+def test_seldom_networks(name: str, tmp_path: Path) -> None:
+    made = Sketch("float32")
+    network = finished(made, SELDOM[name](made))
+    for settings in ({}, {"sequences": "one"}):
+        assert difference(network, tmp_path / "net.onnx", **settings) < 1e-6
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["constant", "of the data"])
+def test_how_often_classes_are_drawn(given: bool, tmp_path: Path) -> None:
+    """It is a constant of the weights, as long as these are."""
+    made = Sketch("float32")
+    weights = made.parameter("w", 5) if given else whole(made, "w", 5)
+    root = op(made, "RandomSampleInclusionFrequency", weights, num_samples=3, allow_duplicates=True)
+    network = finished(made, op(made, "ElementTimes", root, made.input("x", 5), name="z"))
+    if given:
+        network["w"].value = np.arange(1, 6, dtype=np.float32)
+        assert difference(network, tmp_path / "net.onnx") < 1e-6
+        return
+    with pytest.raises(CntkError) as caught:
+        written(network, tmp_path / "net.onnx")
+    assert str(caught.value) == (
+        "RandomSampleInclusionFrequency 'y' cannot be written as ONNX: the weights of its classes are not constant"
+    )
+
+
+def free_image(made: Sketch, channels: int) -> Node:
+    return made.network.add(Input.make("x", (channels, Free("height"), Free("width")), axis=BATCH))
+
+
+@pytest.mark.parametrize(
+    ("settings", "alike"),
+    [
+        ({"kernel_shape": (3, 3), "strides": (1, 1), "auto_padding": (True,)}, True),
+        ({"kernel_shape": (3, 3), "strides": (2, 2), "auto_padding": (True,)}, False),
+        ({"kernel_shape": (3, 2), "strides": (2, 2), "auto_padding": (False,)}, True),
+        ({"kernel_shape": (2, 2), "strides": (3, 1), "auto_padding": (True,)}, False),
+    ],
+    ids=["padded", "padded, by steps", "by steps", "by larger steps"],
+)
+@pytest.mark.parametrize("kind", ["max", "average", "Convolution"])
+def test_images_of_any_size(kind: str, settings: dict[str, Any], alike: bool, tmp_path: Path) -> None:
+    """Windows have to lie alike in all of them: padding that fills up the last window depends on the size."""
+    made = Sketch("float32")
+    image, kernel = free_image(made, 2), settings["kernel_shape"]
+    given = {"auto_padding": settings["auto_padding"], "stride": settings["strides"]}
+    if kind == "Convolution":
+        weights = made.parameter("W", 4, 2, *kernel[::-1])
+        padding = (*given["auto_padding"] * 2, False)
+        root = op(made, kind, weights, image, kernel_shape=(*kernel, 2), map_count=(4,), stride=(*given["stride"], 2),
+                  auto_padding=padding)  # fmt: skip
+    else:
+        root = op(made, "Pooling", image, pool_kind=kind, kernel_shape=kernel, **given)
+    network = finished(made, root)
+    if alike:
+        assert difference(network, tmp_path / "net.onnx") < 1e-6
+        return
+    with pytest.raises(CntkError) as caught:
+        written(network, tmp_path / "net.onnx")
+    assert (
+        str(caught.value)
+        .splitlines()[0]
+        .endswith("cannot be written as ONNX: how its windows lie depends on sizes that only the data have")
+    )
