@@ -39,8 +39,8 @@ def whole(made: Sketch, name: str, *shape: int) -> Node:
 SELDOM: dict[str, Callable[[Sketch], Node]] = {
     # what a delay begins with
     **{
-        f"{kind} that begins with {what}": lambda made, kind=kind, sizes=sizes, shape=shape: op(
-            made, kind, made.input("x", *shape), made.parameter("s", *sizes), time_step=2
+        f"{kind} that begins with {what}": lambda m, kind=kind, sizes=sizes, shape=shape: op(
+            m, kind, m.input("x", *shape), m.parameter("s", *sizes), time_step=2
         )
         for kind in ("PastValue", "FutureValue")
         for what, sizes, shape in (
@@ -48,57 +48,58 @@ SELDOM: dict[str, Callable[[Sketch], Node]] = {
         )
     },
     **{
-        f"{kind} that begins with a sequence": lambda made, kind=kind: op(
-            made, kind, made.input("x", 3), made.input("s", 3), time_step=1
+        f"{kind} that begins with a sequence": lambda m, kind=kind: op(
+            m, kind, m.input("x", 3), m.input("s", 3), time_step=1
         )
         for kind in ("PastValue", "FutureValue")
     },
     # stacks
-    "a stack of one": lambda made: op(made, "RowStack", made.input("x", 3)),
-    "a stack with constants": lambda made: op(
-        made, "RowStack", made.parameter("a", 2), made.input("x", 3), made.parameter("b", 1)
+    "a stack of one": lambda m: op(m, "RowStack", m.input("x", 3)),
+    "a stack with constants": lambda m: op(
+        m, "RowStack", m.parameter("a", 2), m.input("x", 3), m.parameter("b", 1)
     ),
-    "a stack of constants of fewer axes": lambda made: op(
-        made, "RowStack", made.parameter("a", 3), made.input("x", 2, 3), axis=2
+    "a stack of constants of fewer axes": lambda m: op(
+        m, "RowStack", m.parameter("a", 3), m.input("x", 2, 3), axis=2
     ),
-    "a stack of constants alone": lambda made: op(
-        made, "Plus", made.input("x", 5), op(made, "RowStack", made.parameter("a", 2), made.parameter("b", 3), name="s")
+    "a stack of constants alone": lambda m: op(
+        m, "Plus", m.input("x", 5), op(m, "RowStack", m.parameter("a", 2), m.parameter("b", 3), name="s")
     ),
-    "a stack with a value of all": lambda made: op(made, "RowStack", whole(made, "w", 2), made.input("x", 3)),
+    "a stack with a value of all": lambda m: op(m, "RowStack", whole(m, "w", 2), m.input("x", 3)),
     # leaky slopes
     **{
-        f"PReLU with a slope of {what}": lambda made, sizes=sizes, shape=shape: op(
-            made, "PReLU", made.parameter("a", *sizes), made.input("x", *shape)
+        f"PReLU with a slope of {what}": lambda m, sizes=sizes, shape=shape: op(
+            m, "PReLU", m.parameter("a", *sizes), m.input("x", *shape)
         )
         for what, sizes, shape in (
-            ("all", (1,), (2, 3)), ("the last axis", (3,), (2, 3)), ("each", (2, 3), (2, 3)), ("more axes", (2, 3), (3,)),
+            ("all", (1,), (2, 3)), ("the last axis", (3,), (2, 3)), ("each", (2, 3), (2, 3)),
+            ("more axes", (2, 3), (3,)),
         )
     },
-    "PReLU with a slope of the data": lambda made: op(made, "PReLU", made.input("a", 3), made.input("x", 3)),
+    "PReLU with a slope of the data": lambda m: op(m, "PReLU", m.input("a", 3), m.input("x", 3)),
     # like others
-    "a constant like the data": lambda made: op(made, "BroadcastLike", made.parameter("a", 1, 3), made.input("x", 2, 3)),
-    "the data like a constant": lambda made: op(made, "BroadcastLike", made.input("x", 1, 3), made.parameter("a", 2, 3)),
-    "a value of all": lambda made: op(made, "Times", made.parameter("W", 3, 2), whole(made, "v", 3)),
-    "a value of all and samples": lambda made: op(made, "Plus", whole(made, "w", 3), samples(made, "x", 2, 3)),
-    "a constant cut like the data": lambda made: op(
-        made, "Crop", made.parameter("a", 1, 4, 5), samples(made, "x", 1, 2, 3), x_offset=1, y_offset=2
+    "a constant like the data": lambda m: op(m, "BroadcastLike", m.parameter("a", 1, 3), m.input("x", 2, 3)),
+    "the data like a constant": lambda m: op(m, "BroadcastLike", m.input("x", 1, 3), m.parameter("a", 2, 3)),
+    "a value of all": lambda m: op(m, "Times", m.parameter("W", 3, 2), whole(m, "v", 3)),
+    "a value of all and samples": lambda m: op(m, "Plus", whole(m, "w", 3), samples(m, "x", 2, 3)),
+    "a constant cut like the data": lambda m: op(
+        m, "Crop", m.parameter("a", 1, 4, 5), samples(m, "x", 1, 2, 3), x_offset=1, y_offset=2
     ),
     # normalization
-    "layers without scale": lambda made: op(made, "LayerNormalization", made.input("x", 4)),
-    "layers with a scale alone": lambda made: op(made, "LayerNormalization", made.input("x", 4), made.parameter("s", 4)),
-    "layers with a scale of all": lambda made: op(
-        made, "LayerNormalization", made.input("x", 2, 3), made.parameter("s", 1), made.parameter("b", 1)
+    "layers without scale": lambda m: op(m, "LayerNormalization", m.input("x", 4)),
+    "layers with a scale alone": lambda m: op(m, "LayerNormalization", m.input("x", 4), m.parameter("s", 4)),
+    "layers with a scale of all": lambda m: op(
+        m, "LayerNormalization", m.input("x", 2, 3), m.parameter("s", 1), m.parameter("b", 1)
     ),
     **{
-        f"responses of {len(shape)} axes": lambda made, shape=shape: op(
-            made, "LocalResponseNormalization", samples(made, "x", *shape), depth_radius=1, bias=1.5, alpha=0.3, beta=0.6
+        f"responses of {len(shape)} axes": lambda m, shape=shape: op(
+            m, "LocalResponseNormalization", samples(m, "x", *shape), depth_radius=1, bias=1.5, alpha=0.3, beta=0.6
         )
         for shape in ((4,), (4, 3), (4, 3, 2), (4, 3, 2, 2))
     },
     # convolution
     **{
-        f"transposed, {what}": lambda made, sizes=sizes, shape=shape, settings=settings: op(
-            made, "Convolution", made.parameter("W", *sizes), samples(made, "x", *shape), transpose=True, **settings
+        f"transposed, {what}": lambda m, sizes=sizes, shape=shape, settings=settings: op(
+            m, "Convolution", m.parameter("W", *sizes), samples(m, "x", *shape), transpose=True, **settings
         )
         for what, sizes, shape, settings in (
             ("channels", (2, 3, 2, 2), (2, 3, 4),
@@ -110,13 +111,15 @@ SELDOM: dict[str, Callable[[Sketch], Node]] = {
     },
     # parts
     **{
-        f"each {step}th element": lambda made, step=step: op(
-            made, "Slice", made.input("x", 2, 7), begin=(1,), end=(6,), axis=(1,), stride=(step,)
+        f"each {step}th element": lambda m, step=step: op(
+            m, "Slice", m.input("x", 2, 7), begin=(1,), end=(6,), axis=(1,), stride=(step,)
         )
         for step in (1, 2, 3, -1, -2)
     },
     **{
-        f"classes along axis {axis}": lambda made, axis=axis: op(made, "OneHot", op(made, "Abs", made.input("x", 2, 2), name="n"), num_class=3, axis=axis)
+        f"classes along axis {axis}": lambda m, axis=axis: op(
+            m, "OneHot", op(m, "Abs", m.input("x", 2, 2), name="n"), num_class=3, axis=axis
+        )
         for axis in (0, 1, 2)
     },
 }  # fmt: skip
