@@ -22,6 +22,11 @@ def message(make, kind: str, text: str, **context: object) -> str:
     return str(found.value)
 
 
+def test_transforms_whose_keys_exclude_each_other(folder: Path, make) -> None:
+    found = message(make, "ImageDeserializer", deserializer("type=Crop ; sideRatio=0.5 ; areaRatio=0.5"))
+    assert found == "r.cntk:3:63: sideRatio and areaRatio exclude each other\n    Remove one of them."
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

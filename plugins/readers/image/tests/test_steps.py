@@ -102,6 +102,14 @@ def test_scale_modes(way: str, mode: str, size: tuple[int, int]) -> None:
         assert (found.astype(int) == 7).sum() >= 36
 
 
+@pytest.mark.parametrize("mode", ["fill", "crop", "pad"])
+@pytest.mark.parametrize("size", [(10, 9), (9, 10), (10, 20), (20, 10), (1, 30), (30, 1)])
+@pytest.mark.parametrize("wanted", [(4, 8), (8, 4), (10, 4)])
+def test_scale_modes_give_the_size_that_is_asked_for(mode: str, size: tuple[int, int], wanted: tuple[int, int]) -> None:
+    found = run(Scale(*wanted, mode=mode), Picture.decoded(colours(3, *size), 3))
+    assert found.shape == (wanted[1], wanted[0], 3)
+
+
 def test_padding_repeats_the_edge(way: str) -> None:
     found = run(Scale(6, 6, mode="pad"), decoded(rows=3, columns=6))
     assert (found[0] == found[1]).all()
@@ -169,6 +177,13 @@ def test_saturation_is_that_of_hsv(radius: float, draw: float) -> None:
         hue, saturation, value = colorsys.rgb_to_hsv(*before[::-1])
         expected = colorsys.hsv_to_rgb(hue, min(saturation * ratio, 1), value)
         assert np.allclose(after[::-1], expected, atol=1e-9)
+
+
+def test_the_saturation_of_what_is_nearly_gray() -> None:
+    """The least difference that there is becomes larger, too."""
+    pixels = np.array([[[100, 100, 101], [7, 7, 7]]], np.uint8)
+    found = run(Color(0, 0, 1), Picture.decoded(pixels[..., ::-1], 3), 0, 0, 0.75)
+    np.testing.assert_allclose(found, [[[101 - 1.5, 101 - 1.5, 101], [7, 7, 7]]])
 
 
 def test_gray_has_no_saturation() -> None:
