@@ -24,7 +24,12 @@ F32 = np.dtype(np.float32)
 
 
 def as_it_is_written(*arrays: np.ndarray) -> int:
-    """The loop that is compiled otherwise, in Python, which sees to it that indices are inside."""
+    """The loop that is compiled otherwise, in Python, which sees to it that indices are inside.
+
+    What it is to write holds something else before.
+    """
+    for array in arrays[8:]:
+        array.fill(77)
     return read_lines(*map(memoryview, arrays))
 
 
@@ -103,6 +108,61 @@ def test_sparse_rows() -> None:
     assert columns(fast)[1] == expected
 
 
+def test_lines_with_several_short_samples_are_noted_once() -> None:
+    text = "|a 1 |a 2\n|a 1 2 3\n|a 1 |a 2 |a 3\n|a 1 |a 2\n"
+    fast = both_ways(text.encode(), (DENSE,), F64)
+    assert fast is not None
+    assert fast.short == exact(text, DENSE).short == [0, 2, 3]
+
+
+NAMES = ("a", "ab", "ba", "abc", "abd", "b")
+
+
+@given(st.lists(st.tuples(st.sampled_from([*NAMES, "c", "aba", "abcd"]), st.integers(0, 9)), min_size=1, max_size=6))
+def test_streams_are_found_by_their_whole_names(items: list[tuple[str, int]]) -> None:
+    streams = tuple(StreamSpec(name, name.encode(), 1) for name in NAMES)
+    text = " ".join(f"|{name} {value}" for name, value in items) + "\n"
+    fast = both_ways(text.encode(), streams, F64)
+    known = [(name, value) for name, value in items if name in NAMES]
+    if not known:
+        assert fast is None
+        return
+    for parsed in (fast, exact(text, *streams)):
+        assert parsed is not None
+        found = {name: samples.values[:, 0].tolist() for name, samples in zip(NAMES, parsed.samples, strict=True)}
+        assert found == {name: [value for other, value in known if other == name] for name in NAMES}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40, 41])
+def test_pairs_without_a_blank_too_many(count: int) -> None:
+    """No text has more of them, and there is room for all."""
+    text = f"|s{' 1:1' * count}\n"
+    fast = both_ways(text.encode(), (SPARSE,), F64)
+    assert fast is not None
+    assert columns(fast) == columns(exact(text, SPARSE)) == [([0], [1.0] * count, [1] * count, [count])]
+
+
+@pytest.mark.parametrize(("dim", "rows"), [(1, 1), (1, 50), (3, 1), (3, 50), (50, 1), (50, 3)])
+def test_whole_samples_are_read_at_the_first_try(dim: int, rows: int) -> None:
+    tries: list[int] = []
+
+    def counted(*arrays: np.ndarray) -> int:
+        tries.append(len(arrays))
+        return as_it_is_written(*arrays)
+
+    text = f"|a{' 1' * dim}\n".encode() * rows
+    assert parse_fast(text, (StreamSpec("a", b"a", dim),), F64, counted) is not None
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize(("digits", "fast"), [(15, True), (16, False)])
+def test_indices_of_many_digits(digits: int, fast: bool) -> None:
+    text = f"|s {'3'.zfill(digits)}:2\n"
+    found = both_ways(text.encode(), (SPARSE,), F64)
+    assert (found is not None) is fast
+    assert columns(exact(text, SPARSE)) == [([0], [2.0], [3], [1])]
+
+
 def test_short_samples_are_noted() -> None:
     text = "|a 1 2 3\n|a 1 2\n|a 1 2 3\n|a 1\n"
     fast = both_ways(text.encode(), (DENSE,), F64)
@@ -150,6 +210,18 @@ def test_bad_rows(row: str, column: int, message: str) -> None:
 def test_too_large_for_float() -> None:
     assert problem("|a 1 -1e39\n", F32) == (6, "stream 'a': '-1e39' is too large")
     assert dense("|a 1 -1e39\n") == [[1, -1e39, 0]]
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [(F32, 3.4028234663852886e38), (F64, 1.7976931348623157e308)])
+def test_the_largest_number(dtype: np.dtype, largest: float) -> None:
+    parsed = parse_exact(f"|a {largest!r} 1 -{largest!r}\n".encode(), (DENSE,), dtype)
+    assert parsed.problems == []
+    assert parsed.samples[0].values.tolist() == [[largest, 1, -largest]]
+
+
+@pytest.mark.parametrize(("length", "shown"), [(40, "y" * 40), (41, "y" * 40 + "...")])
+def test_long_words_are_cut_in_messages(length: int, shown: str) -> None:
+    assert problem(f"|a {'y' * length}\n") == (4, f"stream 'a': '{shown}' is no number")
 
 
 def test_a_bad_row_leaves_no_sample() -> None:

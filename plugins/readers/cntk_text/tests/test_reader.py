@@ -236,6 +236,12 @@ def test_too_few_values_is_a_warning(make) -> None:
     assert reader.told == [text]
 
 
+def test_one_row_with_too_few_values(make) -> None:
+    reader = make("|a 1 2\n|a 3\n")
+    read(reader)
+    assert reader.told == ["WARNING: t.ctf:2: a dense sample has too few values and is filled up with zeros"]
+
+
 def test_no_warnings_at_trace_level_0(make) -> None:
     reader = make("|a 1", trace_level=0)
     read(reader)
@@ -267,6 +273,54 @@ def test_max_errors(make) -> None:
         "WARNING: left out: t.ctf:2:6: stream 'a': 'x' is no number",
         "WARNING: left out: t.ctf:4:1: the row is empty",
     ]
+
+
+@pytest.mark.parametrize("bad", [4, 5, 6, 9])
+def test_the_first_rows_that_are_left_out_are_told(make, bad: int) -> None:
+    reader = make("|a 1 2\n" + "|a x\n" * bad, max_errors=9)
+    assert read(reader) == [{"a": [[1, 2]]}]
+    rows = [f"WARNING: left out: t.ctf:{line}:4: stream 'a': 'x' is no number" for line in range(2, 2 + min(bad, 5))]
+    more = [f"WARNING: t.ctf: {bad} malformed rows left out in all"] if bad > 5 else []
+    assert reader.told == rows + more
+
+
+def test_sequences_between_bad_ones_have_their_own_samples(make) -> None:
+    text = "1 |a x\n2 |a 2 2 |l 0:2 2:3\n3 |l 0:9\n4 |a 4 4 |l 1:4\n5 |a 5 5 |l\n6 |a 6 6 |l 0:6 1:7 2:8\n"
+    reader = make(text, (A, L), max_errors=3)
+    assert read(reader) == [{"a": [[2, 2], [4, 4], [5, 5], [6, 6]], "l": [[2, 0, 3], [0, 4, 0], [0, 0, 0], [6, 7, 8]]}]
+    assert list(reader.source.keys(0)) == [2, 4, 5, 6]
+
+
+def test_what_follows_an_id_is_none_of_its_digits(make) -> None:
+    reader = make("5 |a 1 1\n5: |a 2 2\n5/ |a 2 2\n5 |a 3 3\n", max_errors=2)
+    (minibatch,) = reader.minibatches(EpochSpec())
+    assert minibatch.streams["a"].layout.keys == (5,)
+    assert minibatch.streams["a"].layout.lengths.tolist() == [2]
+
+
+@pytest.mark.parametrize("max_errors", [0, 2])
+@pytest.mark.parametrize("text", [LINES, SEQUENCES, "7 |a 1 1 |l 0:1\n|a 2 2 |l 1:1\n7 |a 3 3 |l\n9 |a 4 4 |l\n"])
+@pytest.mark.parametrize("chunk", [1, 30, 70, 10**6])
+def test_chunks_hold_what_the_index_says(make, text: str, chunk: int, max_errors: int) -> None:
+    source = make(text, (A, L), chunk_size_in_bytes=chunk, max_errors=max_errors).source
+    keys: list[int] = []
+    for number, info in enumerate(source.index()):
+        loaded = source.load(number)
+        every = np.arange(info.sequences)
+        for column in loaded.columns.values():
+            assert column.lengths(every).tolist() == info.sample_counts().tolist()
+        assert int(info.sample_counts().sum()) == info.samples
+        own = np.asarray(source.keys(number)).tolist()
+        assert len(own) == info.sequences
+        assert len(loaded.keys) in (0, info.sequences)
+        keys += own
+    assert keys == {LINES: list(range(10)), SEQUENCES: list(range(5))}.get(text, [7, 9])
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_whether_one_stream_is_counted(make, counted: bool) -> None:
+    main = StreamOptions(name="l", dim=3, format="sparse", defines_mb_size=counted)
+    assert make(LINES, (A, main)).counts is counted
 
 
 def test_max_errors_exceeded(make) -> None:
@@ -308,6 +362,23 @@ def test_check_lists_everything(make) -> None:
     assert list(make(LINES, (A, L)).check()) == []
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\n\n \n"])
+@pytest.mark.parametrize("key", ["", "3 "])
+def test_lines_are_numbered_whatever_the_chunks(make, key: str, end: str) -> None:
+    """Empty lines count, those at the end of the file do not."""
+    text = f"{key}|a 1 2\n\n{key}|a x\n\n\n{key}|a 1 {'2' * 30}\n{key}|a 1 2 3{end}"
+    wrong = len(key) + 4
+    expected = [
+        "t.ctf:2:1: the row is empty",
+        f"t.ctf:3:{wrong}: stream 'a': 'x' is no number",
+        "t.ctf:4:1: the row is empty",
+        "t.ctf:5:1: the row is empty",
+        f"t.ctf:7:{wrong + 4}: stream 'a' has more than 2 values",
+    ]
+    for chunk in (1, 2, 5, 7, 8, 9, 13, 16, 23, 31, 50, 100):
+        assert [str(error) for error in make(text, chunk_size_in_bytes=chunk).check()] == expected
+
+
 def test_columns_count_over_blocks(make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cntk_reader_cntk_text.source._BLOCK", 16)
     text = LINES + "|a 1 x |l 0:1\n" + LINES
@@ -331,6 +402,10 @@ def test_threads_that_parse_are_no_more_than_computing_has(make, monkeypatch: py
         found.append(read(make(LINES, (A, L))))
     assert set(made) == {2, 4}  # one needs no pool
     assert found == [found[0]] * 4
+    monkeypatch.setattr("cntk_reader_cntk_text.source._BLOCK", len(LINES) + 1)
+    del made[:]
+    assert read(make(LINES, (A, L))) == found[0]
+    assert made == []  # neither does one block
 
 
 TOO_LARGE = (
@@ -359,8 +434,14 @@ TOO_LARGE = (
         (b"1 |a 1 2\n|a 1 2\n18446744073709551616 |a 1 2\n", f"t.ctf:3:1: {TOO_LARGE}"),
     ],
 )
-def test_bad_files(make, data: bytes, message: str) -> None:
+@pytest.mark.parametrize("piece", [9, 1 << 22])
+def test_bad_files(make, monkeypatch: pytest.MonkeyPatch, data: bytes, message: str, piece: int) -> None:
+    monkeypatch.setattr("cntk_reader_cntk_text.source._INDEX_PIECE", piece)
     assert error_of(lambda: read(make(data))) == message
+
+
+def test_a_file_that_ends_in_an_id(make) -> None:
+    assert error_of(lambda: read(make("0 |a 1 2\n15"))).splitlines()[1] == "    t.ctf:2:1: the row has no samples"
 
 
 LARGE = [1, 2**63 - 1, 2**63, 2**63 + 1, 9999999999999999998, 2**64 - 1, 0, 18446744073709551609]
@@ -397,6 +478,11 @@ def test_lines_that_are_too_long(make, chunk: int, key: str, end: str) -> None:
     assert error_of(lambda: read(reader)) == message
     assert [str(error) for error in reader.check()] == [message]
     assert read(make(text, max_line_bytes=len(long), chunk_size_in_bytes=chunk))
+
+
+def test_a_line_that_is_too_long_behind_an_empty_one(make) -> None:
+    reader = make(f"\n|a 1 {'2' * 30}\n", max_line_bytes=20, skip_sequence_ids=True)
+    assert error_of(lambda: read(reader)).startswith("t.ctf:2: the line has more than 20 bytes")
 
 
 def test_a_long_line_is_not_collected(make) -> None:
