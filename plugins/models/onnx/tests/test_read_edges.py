@@ -70,6 +70,15 @@ AXES = {
         node("Unsqueeze", ["t", "a"], ["v"]), node("Mul", ["v", "w"], ["m"]), node("Squeeze", ["m", "a"], ["u"]),
         perm=(1, 2, 0), more={"a": whole(0, 2), "w": some(3, 1, 4, 1)},
     ),
+    **{
+        f"repeated along {what}": Graph(
+            [node("Expand", ["x", "s"], ["v"]), node("Mul", ["v", "w"], ["m"]),
+             node("Transpose", ["m"], ["y"], perm=[1, 0, 2])],
+            (3,), {"s": whole(count, 1, 3), "w": some(count, 1, 3)},
+        )
+        for what, count in (("a new axis", 4), ("a new axis once", 1))
+    },
+    "blocks of columns": one("DepthToSpace", (12, 2, 3), blocksize=2, mode="CRD"),
     "squeezed as far as it goes": one("Squeeze", (1, 3, 1)),
     "largest of the first axis": turned(
         node("ArgMax", ["t"], ["i"]), node("Cast", ["i"], ["u"], to=FLOAT), perm=(1, 0, 2)
@@ -103,6 +112,7 @@ RESIZED = {
         coordinate_transformation_mode="tf_crop_and_resize",
     ),
     "axes by their numbers": one("Resize", (2, 4), None, number([1.5]), axes=[2], mode="linear"),
+    "sizes of all axes": one("Resize", (1, 4), None, None, whole(2, 1, 8), mode="linear"),
     "one place": one(
         "Resize", (1, 4), None, number([1, 1, 0.25]), mode="linear", coordinate_transformation_mode="align_corners"
     ),
@@ -174,6 +184,14 @@ WHOLE_NUMBERS = {
     "in order": halves(node("TopK", ["i", "k"], ["w", "places"], axis=1)),
     "chosen": halves(node("Greater", ["x", "real"], ["c"]), node("Where", ["c", "i", "zero"], ["w"])),
     "cast like others": halves(node("CastLike", ["x", "two"], ["w"])),
+    "a quotient of constants": halves(
+        node("Div", ["nine", "two"], ["q"]), node("Div", ["i", "q"], ["w"]), nine=whole(9)
+    ),
+    "numbers by their places": Graph(
+        [node("Gather", ["x", "c"], ["g"], axis=1), node("Cast", ["g"], ["i"], to=TensorProto.INT64),
+         node("Cast", ["i"], ["y"], to=FLOAT)],
+        (3,), {"c": whole(2, 0)}, x=[[1.5, 2.0, -2.75], [0.5, 1.0, 3.25]],
+    ),
     "parts": halves(node("Split", ["i"], ["w", "rest"], axis=1, num_outputs=2)),
 }  # fmt: skip
 

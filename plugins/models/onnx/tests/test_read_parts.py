@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from cntk_model_onnx.check import session_of
@@ -100,6 +101,40 @@ def test_a_scan_of_the_first_axis(tmp_path: Path) -> None:
     agrees(Graph(nodes, (4, 2), {"one": whole(1)}), tmp_path)
 
 
+def test_a_loop_whose_rows_are_constant_at_first(tmp_path: Path) -> None:
+    """What it collects of each step stands along the first axis."""
+    step = helper.make_graph(
+        [node("Identity", ["go"], ["on"]), node("Add", ["s", "x"], ["new"]), node("Identity", ["s"], ["row"])], "step",
+        [info("i", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), info("s", FLOAT, None)],
+        [info("on", TensorProto.BOOL, []), info("new", FLOAT, None), info("row", FLOAT, None)],
+    )  # fmt: skip
+    nodes = [
+        node("Loop", ["count", "", "zero"], ["last", "rows"], body=step),
+        node("Transpose", ["rows"], ["turned"], perm=[1, 0, 2]),
+        node("Flatten", ["turned"], ["flat"]),
+        node("Concat", ["flat", "last"], ["y"], axis=1),
+    ]
+    agrees(Graph(nodes, (3,), {"count": np.asarray(3, np.int64), "zero": number([[1.0, 2, 3]] * SAMPLES)},
+                 samples=SAMPLES), tmp_path)  # fmt: skip
+
+
+def test_a_function_of_other_operators_than_the_graph(tmp_path: Path) -> None:
+    """Before version 13 a softmax goes along all axes behind the samples."""
+    old = helper.make_function("mine", "Old", ["a"], ["b"], [node("Softmax", ["a"], ["b"])],
+                               [helper.make_opsetid("", 11)])  # fmt: skip
+    nodes = [node("Reshape", ["x", "s"], ["r"]), node("Old", ["r"], ["y"], domain="mine")]
+    graph = helper.make_graph(
+        nodes, "g", [info("x", FLOAT, ["N", 4])], [info("y", FLOAT, None)],
+        [onnx.numpy_helper.from_array(whole(0, 2, 2), "s")],
+    )  # fmt: skip
+    versions = [helper.make_opsetid("", 20), helper.make_opsetid("mine", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=versions, functions=[old], ir_version=9), tmp_path / "net.onnx")
+    x = some(SAMPLES, 4)
+    powers = np.exp(x)
+    found = np.asarray(values(load(tmp_path / "net.onnx"), {"x": x}, ["y"])["y"]).reshape(SAMPLES, 4)
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
 # -- cells ------------------------------------------------------------------------------------------------
 
 
@@ -116,11 +151,14 @@ def test_usual_cells_become_one_stack(kind: str, direction: str, more: tuple[str
     offered = {**tensors, "n": whole(4, 4).astype("int32"), "h": number([[[0] * 3] * SAMPLES] * ways)}
     names = [name if name in ("w", "r", *more) else "" for name in ("w", "r", "b", "n", "h")]
     cell = node(
-        kind, ["steps", *names], ["all"], hidden_size=3, direction=direction,
+        kind, ["steps", *names], ["all", "last"], hidden_size=3, direction=direction,
         **({"linear_before_reset": 1} if kind == "GRU" else {}),
     )  # fmt: skip
-    nodes = [node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]), cell, node("Transpose", ["all"], ["y"],
-             perm=[2, 0, 1, 3])]  # fmt: skip
+    turns = (("all", [2, 0, 1, 3]), ("last", [1, 0, 2]))
+    nodes = [node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]), cell]
+    nodes += [node("Transpose", [name], [f"turned {name}"], perm=perm) for name, perm in turns]
+    nodes += [node("Flatten", [f"turned {name}"], [f"flat {name}"]) for name, _ in turns]
+    nodes.append(node("Concat", ["flat all", "flat last"], ["y"], axis=1))
     graph = Graph(nodes, (4, 2), {name: offered[name] for name in names if name}, samples=SAMPLES)
     ops = [each.op.name for each in load(graph.save(tmp_path / "net.onnx"))]
     assert ops.count("OptimizedRNNStack") == 1
@@ -143,7 +181,8 @@ def test_usual_cells_become_one_stack(kind: str, direction: str, more: tuple[str
 def test_weights_of_the_file_keep_their_names(nodes: list[Any], name: str, learned: bool, tmp_path: Path) -> None:
     """What is computed of them is a constant of the node that needs it."""
     network = load(Graph(nodes, (3,), {"w": some(3, 5)}).save(tmp_path / "net.onnx"))
-    assert [(each.name, each.needs_gradient) for each in network.parameters] == [(name, learned)]
+    found = [(each.name, each.needs_gradient, each.learning_rate_multiplier) for each in network.parameters]
+    assert found == [(name, learned, float(learned))]
 
 
 # -- limits -----------------------------------------------------------------------------------------------

@@ -100,6 +100,10 @@ REFUSED = {
         "its places do not have the sizes of its input in all other axes",
     ),
     "parts of other axes": (one("GatherElements", (3,), whole(0, 1), axis=1), "its inputs have not as many axes"),
+    "a normalization of samples": (
+        Graph([node("Transpose", ["x"], ["t"]), node("LayerNormalization", ["t", "c"], ["y"])], (3,), {"c": some(2)}),
+        SAMPLES_ALONG,
+    ),
     "places that are not there": (picked(3), "it names places that are not there"),
     "places before the first": (picked(-4), "it names places that are not there"),
     "samples at places": (one("GatherND", (3,), whole([0])), SAMPLES_ALONG),
