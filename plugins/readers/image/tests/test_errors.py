@@ -42,6 +42,10 @@ def test_transforms_whose_keys_exclude_each_other(folder: Path, make) -> None:
             legacy("sideRatio=0.9:0.5"),
             "must be a number above 0 and at most 1, or two of them as least:most, not '0.9:0.5'",
         ),
+        (
+            legacy("sideRatio=0.2:0.5:0.9"),
+            "must be a number above 0 and at most 1, or two of them as least:most, not '0.2:0.5:0.9'",
+        ),
         (legacy("sideRatio=1.5"), "'sideRatio' must be a number above 0 and at most 1, or two of them as least:most"),
         (legacy("aspectRatio=0"), "'aspectRatio' must be a number above 0 and at most 1, or two of them as least:most"),
         (

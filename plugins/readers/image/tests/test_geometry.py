@@ -150,6 +150,15 @@ def test_sizes_of_some_images() -> None:
     assert scaled_size(1, 400, 5, 5, "pad") == (1, 5)
 
 
+def test_sizes_of_parts_that_are_known() -> None:
+    narrow = attrs.evolve(CENTER, aspect=(0.5, 0.5))
+    assert narrow.fixed_size((20, 20)) is None  # which side is the longer one is drawn
+    assert attrs.evolve(narrow, size=(7, 9)).fixed_size((20, 20)) == (7, 9)
+    assert attrs.evolve(narrow, size=(7, 9)).fixed_size((5, 20)) == (5, 9)
+    assert CENTER.fixed_size((5, 20)) == (5, 20)
+    assert CENTER.fixed_size(None) is None
+
+
 def test_a_part_of_one_pixel() -> None:
     assert attrs.evolve(CENTER, size=(1, 1)).place(5, 7, [0.0] * 6, 0) == Rectangle(2, 3, 1, 1)
     assert attrs.evolve(CENTER, size=(1, 9)).place(5, 7, [0.0] * 6, 0) == Rectangle(0, 3, 5, 1)

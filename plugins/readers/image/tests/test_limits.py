@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_reader_image.base64file import read_base64
 from cntk_reader_image.containers import Container, read_file
 from cntk_reader_image.decode import decode
 from cntk_reader_image.heard import heard
@@ -268,3 +269,30 @@ def test_files_of_images_are_closed(tmp_path: Path) -> None:
             with suppress(BrokenImageError):
                 assert read_file(str(tmp_path / "x"), limits) == b"12345"
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_file_that_grows_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"123456789")
+    found = os.stat_result((0,) * 6 + (2,) + (0,) * 3)
+    monkeypatch.setattr(os, "fstat", lambda file: found)
+    assert read_file(str(tmp_path / "x"), Limits(1000)) == b"123456789"
+    with pytest.raises(BrokenImageError, match="its file has 9 bytes, more than an image of"):
+        read_file(str(tmp_path / "x"), limits_of(8))
+
+
+def limits_of(size: int) -> Limits:
+    """Limits of files of so many bytes, rounded up to 8."""
+    return Limits(size // 8 - (1 << 21))
+
+
+def test_files_that_are_too_large_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"123456789")
+    text = base64.b64encode(b"1" * 30)
+    (tmp_path / "b").write_bytes(b"0\t" + text + b"\n")
+    images = read_base64(tmp_path / "b", 1, None, limits_of(24))
+    monkeypatch.setattr(os, "read", None)
+    with pytest.raises(BrokenImageError, match="its file has 9 bytes"):
+        read_file(str(tmp_path / "x"), limits_of(8))
+    with pytest.raises(BrokenImageError, match="its file has 30 bytes"):
+        images.read(0)
+    images.close()
