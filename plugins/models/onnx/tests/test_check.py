@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cntk_model_onnx.check import Difference, check
+from cntk_model_onnx.check import Difference, check, compare
 from cntk_model_onnx.data import LONGEST, SHORTEST, RandomData
 from cntk_model_onnx.export.choose import outputs_of
 from cntk_model_onnx.settings import ExportSettings
@@ -137,3 +137,15 @@ def test_samples_as_an_axis_and_back(tmp_path: Path) -> None:
     every = op(made, "UnpackBatch", made.input("x", 3), name="all")
     network = network_of(made, every, op(made, "ToBatch", op(made, "Exp", every), name="again"))
     assert difference(network, tmp_path / "net.onnx") < 1e-6
+
+
+@pytest.mark.parametrize("sequences", ["batch", "one"])
+def test_values_of_another_shape_differ(sequences: str, tmp_path: Path) -> None:
+    """Although they are the same numbers."""
+    row, column = Sketch("float32"), Sketch("float32")
+    network = network_of(row, op(row, "Reshape", row.input("x", 3), dims=(1, 3)))
+    other = network_of(column, op(column, "Reshape", column.input("x", 3), dims=(3, 1)))
+    settings = ExportSettings.of({"sequences": sequences})
+    path = written(other, tmp_path / "net.onnx", sequences=sequences)
+    assert [each.largest for each in compare(other, path, settings)] == [0.0]
+    assert [each.largest for each in compare(network, path, settings)] == [np.inf]

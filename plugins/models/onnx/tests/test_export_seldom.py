@@ -21,6 +21,12 @@ def op(made: Sketch, kind: str, *inputs: Any, name: str = "y", **settings: Any) 
     return made.op(kind, *inputs, name=name, attributes=found.attributes(**settings))
 
 
+def attributes(kind: str, **settings: Any) -> Any:
+    found = core_ops().find("", kind)
+    assert found is not None
+    return found.attributes(**settings)
+
+
 def finished(made: Sketch, root: Node) -> Network:
     network = made.finish(None, root).network
     network.roots["output"] = [root]
@@ -117,6 +123,12 @@ SELDOM: dict[str, Callable[[Sketch], Node]] = {
         for step in (1, 2, 3, -1, -2)
     },
     **{
+        f"elements {steps} of two axes": lambda m, steps=steps: op(
+            m, "Slice", m.input("x", 5, 7), begin=(1, 0), end=(6, 4), axis=(1, 2), stride=steps
+        )
+        for steps in ((1, 2), (2, 1), (-1, 1), (1, -1), (2, -2))
+    },
+    **{
         f"classes along axis {axis}": lambda m, axis=axis: op(
             m, "OneHot", op(m, "Abs", m.input("x", 2, 2), name="n"), num_class=3, axis=axis
         )
@@ -131,6 +143,24 @@ def test_seldom_networks(name: str, tmp_path: Path) -> None:
     network = finished(made, SELDOM[name](made))
     for settings in ({}, {"sequences": "one"}):
         assert difference(network, tmp_path / "net.onnx", **settings) < 1e-6
+
+
+def test_an_operation_that_a_loop_has_and_onnx_has_not(tmp_path: Path) -> None:
+    """It is told once, and what the loop has besides it is told, too."""
+    made = Sketch("float32")
+    x = made.input("x", 3)
+    delay = made.op("PastValue", name="delay", attributes=attributes("PastValue", time_step=1))
+    lost = op(made, "CustomProxyOp", delay, name="lost")
+    other = op(made, "CustomProxyOp", delay, name="other")
+    h = made.op("Plus", made.op("Plus", x, lost), other, name="h")
+    delay.inputs.append(h)
+    network = finished(made, h)
+    with pytest.raises(CntkError) as caught:
+        written(network, tmp_path / "net.onnx")
+    assert [line for line in str(caught.value).splitlines() if "cannot be written" in line] == [
+        f"CustomProxyOp '{name}' cannot be written as ONNX: it stands for a function that is not there"
+        for name in ("lost", "other")
+    ]
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["constant", "of the data"])

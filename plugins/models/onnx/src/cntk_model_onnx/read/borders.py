@@ -10,7 +10,8 @@ from onnx import NodeProto
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import cntk_axis, length_of, picked, reshaped, tensor, turned
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Tensor, Unreadable, Value, are_free, numbers, operand, whole
+from cntk_model_onnx.read.values import Tensor, Unreadable, Value, numbers, operand, whole
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer

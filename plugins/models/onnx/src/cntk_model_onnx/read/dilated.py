@@ -12,8 +12,9 @@ import numpy as np
 from cntk_model_onnx.read.borders import padded
 from cntk_model_onnx.read.elementwise import chosen, of_two
 from cntk_model_onnx.read.shapes import cntk_axis
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, are_free
+from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable
 from cntk_model_onnx.read.windows import Windows
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer

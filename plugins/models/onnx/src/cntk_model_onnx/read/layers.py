@@ -14,8 +14,9 @@ from cntk_model_onnx.read.dilated import dilated_pool
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import tensor, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Constant, Tensor, Unreadable, Value, are_free, numbers, operand
+from cntk_model_onnx.read.values import Constant, Tensor, Unreadable, Value, numbers, operand
 from cntk_model_onnx.read.windows import Windows
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer

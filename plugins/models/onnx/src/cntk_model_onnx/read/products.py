@@ -14,7 +14,8 @@ from cntk_model_onnx.read.elementwise import together, without_samples
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import squeezed, tensor, turned, unsqueezed, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, are_free, is_zero, operand
+from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, is_zero, operand
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer

@@ -12,7 +12,8 @@ from cntk_model_onnx.read.cells import unrolled
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import part, tensor, turned, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, are_free, is_zero, numbers, operand
+from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, is_zero, numbers, operand
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer

@@ -21,11 +21,11 @@ from cntk_model_onnx.read.values import (
     Tensor,
     Unreadable,
     Value,
-    are_free,
     numbers,
     operand,
     whole,
 )
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer

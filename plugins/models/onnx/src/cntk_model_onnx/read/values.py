@@ -7,7 +7,7 @@ axis of samples and heads. What does not depend on the inputs is a constant, siz
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -161,11 +161,6 @@ def whole(value: Value | None, what: str) -> list[int]:
 def operand(inputs: Sequence[Value | None], place: int) -> Value | None:
     """Return an input of a node; None if it is left out."""
     return inputs[place] if place < len(inputs) else None
-
-
-def are_free(sizes: Iterable[Any]) -> bool:
-    """Whether one of some sizes is known only with the data."""
-    return any(size < 0 for size in sizes)
 
 
 def is_zero(array: Array) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from cntk_model_onnx.read.borders import padded
-from cntk_model_onnx.read.values import Tensor, Unreadable, are_free
+from cntk_model_onnx.read.values import Tensor, Unreadable
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
