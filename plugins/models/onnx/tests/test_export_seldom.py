@@ -115,6 +115,36 @@ SELDOM: dict[str, Callable[[Sketch], Node]] = {
               "lower_pad": (1, 1, 0), "upper_pad": (1, 1, 0)}),
         )
     },
+    **{
+        f"windows that begin inside of an image, by {wide} and {high}": lambda m, wide=wide, high=high: op(
+            m, "Convolution", m.parameter("W", 2, 3, 2, 1), samples(m, "x", 3, 6, 9), kernel_shape=(1, 2, 3),
+            map_count=(2,), stride=(wide, high, 3), auto_padding=(True, True, False),
+        )
+        for wide, high in ((4, 1), (1, 4), (4, 4), (3, 3))
+    },
+    **{
+        f"transposed windows that leave something out, by {wide} and {high}": lambda m, wide=wide, high=high: op(
+            m, "Convolution", m.parameter("W", 2, 3, 2, 1), samples(m, "x", 2, 2, 3), kernel_shape=(1, 2, 3),
+            map_count=(2,), stride=(wide, high, 3), auto_padding=(True, True, False), transpose=True,
+        )
+        for wide, high in ((4, 1), (1, 4), (4, 4), (3, 2))
+    },
+    **{
+        f"the {kind} of windows that begin inside, by {step}": lambda m, kind=kind, step=step: op(
+            m, "Pooling", samples(m, "x", 2, 7, 9), pool_kind=kind, kernel_shape=(2, 1), stride=step,
+            auto_padding=(True,),
+        )
+        for kind in ("max", "average")
+        for step in ((4, 4), (3, 4), (4, 1))
+    },
+    "windows over the channels, too": lambda m: op(
+        m, "Pooling", samples(m, "x", 4, 5, 6), pool_kind="max", kernel_shape=(2, 3, 2), stride=(1, 2, 2),
+        auto_padding=(False,),
+    ),
+    "windows over some channels": lambda m: op(
+        m, "Convolution", m.parameter("W", 2, 2, 2, 3), samples(m, "x", 3, 4, 5), kernel_shape=(3, 2, 2),
+        map_count=(2,), stride=(1, 1, 1), auto_padding=(False,),
+    ),
     # parts
     **{
         f"each {step}th element": lambda m, step=step: op(
