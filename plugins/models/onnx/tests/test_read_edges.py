@@ -156,6 +156,7 @@ PLACED = {
     "tuples from both ends": Graph(
         [node("GatherND", ["x", "c"], ["y"], batch_dims=1)], (3, 2), {"c": whole([-3], [2])}, samples=SAMPLES
     ),
+    "parts of the first axes": one("Slice", (4, 3), opset=9, starts=[0, 1, 0], ends=[2**31 - 1, 3, 2]),
     "a table backwards": Graph(
         [node("Slice", ["w", "b", "e", "a", "s"], ["c"]), node("Add", ["x", "c"], ["y"])], (3,),
         {"w": some(3), "b": whole(2), "e": whole(-(2**63)), "a": whole(0), "s": whole(-1)},

@@ -53,6 +53,19 @@ def test_functions_may_be_called_as_often_as_one_likes(tmp_path: Path) -> None:
     judged(with_functions(tmp_path / "net.onnx", calls, half))
 
 
+@pytest.mark.parametrize("given", [{}, {"steepness": 0.7}, {"middle": 0.1}, {"steepness": 0.7, "middle": 0.1}])
+def test_settings_of_functions(given: dict[str, float], tmp_path: Path) -> None:
+    """What the call does not say has the value that the operation has without it; the others stay."""
+    inner = node("HardSigmoid", ["a"], ["b"])
+    for name, setting in (("alpha", "steepness"), ("beta", "middle")):
+        inner.attribute.add(name=name, ref_attr_name=setting, type=onnx.AttributeProto.FLOAT)
+    scaled = helper.make_function(
+        "mine", "Steep", ["a"], ["c"], [inner, node("LeakyRelu", ["b"], ["c"], alpha=0.3)],
+        [helper.make_opsetid("", 20)], attributes=["steepness", "middle"],
+    )  # fmt: skip
+    judged(with_functions(tmp_path / "net.onnx", [node("Steep", ["x"], ["y"], domain="mine", **given)], scaled))
+
+
 def test_an_output_that_a_function_lacks(tmp_path: Path) -> None:
     lacking = function("Lacking", ["b", "c"], [node("Add", ["a", "a"], ["b"])])
     path = with_functions(tmp_path / "net.onnx", [node("Lacking", ["x"], ["y", "z"], domain="mine")], lacking)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from cntk_reader_image.matrices import read_intensity, read_mean
+
+from cntk_core.api import CntkError
 
 
 def element(name: str, rows: int, columns: int, values: np.ndarray) -> str:
@@ -30,3 +33,15 @@ def test_axes_of_colours(tmp_path: Path) -> None:
     found = read_intensity(path, None)
     np.testing.assert_array_equal(found[0], values)
     np.testing.assert_array_equal(found[1], vectors)
+
+
+@pytest.mark.parametrize("row", ["", "x", "-2", "\u0662", "2.0"])
+def test_sizes_that_are_no_numbers(row: str, tmp_path: Path) -> None:
+    sizes = f"<Channel>3</Channel><Row>{row}</Row><Col>3</Col>"
+    path = tmp_path / "mean.xml"
+    path.write_text(
+        f"<opencv_storage>{sizes}{element('MeanImg', 1, 18, np.zeros(18))}</opencv_storage>", encoding="utf-8"
+    )
+    with pytest.raises(CntkError) as caught:
+        read_mean(path, None)
+    assert f"<Row> must be a whole number, not '{row}'" in str(caught.value)

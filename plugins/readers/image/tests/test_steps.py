@@ -229,6 +229,19 @@ def test_sizes_that_are_known() -> None:
     assert size(Crop(jitter, None), Scale(30, 20)) == (30, 20)
 
 
+def test_rows_that_are_wanted_of_an_image() -> None:
+    """All, but where a part is taken first."""
+
+    def lowest(*some: Step) -> int:
+        return Pipeline(some, channels=3, planes=True, dtype=FLOAT).lowest(10, 20, [0.0] * 6, 0)
+
+    assert lowest() == 10
+    assert lowest(Scale(3, 3)) == 10
+    assert lowest(Scale(3, 3), Crop(HALF, None)) == 10
+    assert lowest(Crop(HALF, None)) == 2 + 5
+    assert lowest(Crop(attrs.evolve(HALF, kind="randomside"), None)) == 5
+
+
 def test_an_image_of_another_size() -> None:
     line = Pipeline([], channels=3, planes=True, dtype=FLOAT)
     with pytest.raises(BrokenImageError) as found:

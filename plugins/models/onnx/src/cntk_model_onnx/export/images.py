@@ -99,7 +99,7 @@ def _of_any_size(value: Value, strides: Sequence[int], of: Callable[[Shape], Geo
         return of(value.shape)
     tried = [
         of(tuple(_STAND_IN + more if are_free([size]) else size for size in value.shape))
-        for more in range(max(strides) + 1)
+        for more in range(max(strides))
     ]
     settings = [_Windows.of(one, channels=True).settings for one in tried]
     if value.lead > 1 or any(one != settings[0] for one in settings):
