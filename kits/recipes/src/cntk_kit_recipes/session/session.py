@@ -24,7 +24,6 @@ from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.loop.alone import Alone
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.early_stopping import EarlyStopping
@@ -36,6 +35,7 @@ from cntk_kit_recipes.session.neighbours import check_names_of_epochs, check_own
 from cntk_kit_recipes.session.parts import Hooks, SessionParts
 from cntk_kit_recipes.session.remarks import remarks
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_kit_recipes.session.saving import saving, tidying
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.stop_request import StopRequest
