@@ -255,6 +255,12 @@ class TrainingSession:
 
     def _start(self) -> Start | None:
         if not self.parts.make_mode:
+            if self._paths.everything():
+                # Somebody who did not mean it can still end the run: nothing is removed before something is saved.
+                self._log.line(
+                    f"makeMode=false: training begins anew. The files of an earlier training of '{self._paths.final}' "
+                    "are removed when the first model of this one is saved."
+                )
             return None
         final = final_epochs(self._paths) if self._resume else None
         start = find_start(
