@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cntk.ops._user import UserFunction
     from cntk.ops.functions import Function
     from cntk.variables import Variable
+    from cntk_core.api import Network, Node
 
 _COMPOSITE, _SEVERAL = 3, {72: 2, 87: 2}
 _LEGACY = "BCN".encode("utf-16-le")
@@ -174,10 +175,25 @@ def _read_legacy(path: Path) -> Composite:
     from cntk_core.api.recipes import ModelFiles, PluginManager
 
     files = ModelFiles(PluginManager().registry)
+    network = files.load(path)
+    network.roots = {role: [] for role in network.roots} | {"output": _legacy_outputs(network)}
     with tempfile.TemporaryDirectory() as folder:
         newer = Path(folder, "model")
-        files.save(files.load(path), newer, _FORMATS[1])
+        files.save(network, newer, _FORMATS[1])
         return read_composite(newer)
+
+
+def _legacy_outputs(network: Network) -> list[Node]:
+    """The outputs that 2.7 finds in a file of version 1: what nobody reads or what is marked, ordered by name."""
+    read = {child for node in network for child in node.inputs}
+    marked = {node for group in network.roots.values() for node in group}
+    found = [node for node in network if node.inputs and (node not in read or node in marked or _is_known_first(node))]
+    return sorted(found, key=lambda node: node.name)
+
+
+def _is_known_first(node: Node) -> bool:
+    """Whether it was computed before the training, such as the mean of an input."""
+    return node.op.role == "precompute"
 
 
 def _is_legacy(path: Path) -> bool:
