@@ -116,3 +116,45 @@ def test_ranks_share_a_copy(recipe: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {"net.dnn", "net.dnn.0", "net.dnn.1", "net.dnn.ckp"} <= {path.name for path in (there / "models").iterdir()}
     assert not list((there / "models").glob("*.lock"))
+
+
+KILL = """
+import os
+import signal
+
+from cntk_core.api import hookimpl
+
+
+@hookimpl
+def cntk_epoch_begin(job, epoch):
+    if epoch.epoch == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def command(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cntk_core", *words],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, **variables},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kills a process as POSIX does")
+def test_a_killed_training_goes_on_on_another_machine(recipe: Path, tmp_path: Path) -> None:
+    there = (tmp_path / "there").as_uri()
+    Path("kill.py").write_text(KILL)
+    words = ("train", str(recipe), f"modelPath={there}/net.dnn", "Train=[SGD=[maxEpochs=5]]")
+    killed = command(*words, "--plugin", "kill.py")
+    assert killed.returncode == -9, killed.stderr
+    assert {"net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.2.ckp"} <= {one.name for one in Path("there").iterdir()}
+    again = command(*words, "resume=must", CNTK_CACHE=str(tmp_path / "another"))
+    assert again.returncode == 0, again.stderr
+    assert f"Starting from checkpoint. Loading network from '{there}/net.dnn.2'." in again.stderr
+    straight = command("train", str(recipe), "modelPath=straight/net.dnn", "Train=[SGD=[maxEpochs=5]]")
+    assert straight.returncode == 0, straight.stderr
+    assert Path("there/net.dnn").read_bytes() == Path("straight/net.dnn").read_bytes()
