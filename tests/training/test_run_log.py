@@ -8,9 +8,17 @@ import re
 import pytest
 from small import Lines
 
-from cntk_core.training.loop.criteria import Criterion, averages, describe, number_format, since
+from cntk_core.training.loop.criteria import Criterion, since
 from cntk_kit_recipes.session.rate_control import single
-from cntk_kit_recipes.session.run_log import ProgressBar, RunLog, StreamLog, share_of_epoch
+from cntk_kit_recipes.session.run_log import (
+    ProgressBar,
+    RunLog,
+    StreamLog,
+    averages,
+    describe,
+    number_format,
+    share_of_epoch,
+)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,9 @@ def _check_keys(context: ActionContext, section: Config) -> None:
     resumption(section)
     if section.get("optimizer") is not None:
         raise UnsupportedError(
-            "optimizer=... is not there yet", where=section.location("optimizer"), hint="Give SGD=[ ... ]."
+            "optimizer=... belongs to recipes that are BrainScript as a whole (cntk -f)",
+            where=section.location("optimizer"),
+            hint="Call the block SGD.",
         )
 
 
@@ -252,6 +254,7 @@ def train(
             begun=context.begun,
             early_stopping=read_early_stopping(sgd),
             traces=read_traces(sgd, log.line),
+            newcomers=context.newcomers,
             job=_job(context, section, action, sgd, settings.max_epochs),
         )
         with listening(stop):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from cntk_core.api import DataError, local_path
 from cntk_core.api.readers import LINE_BYTES, in_precision
 from cntk_reader_kaldi.commands import Spool
+from cntk_reader_kaldi.lattice_file import KaldiLattice, NoLattice, read_lattice
 from cntk_reader_kaldi.posteriors import NUMBER, Posterior, read_binary, read_text
 
 IntArray = NDArray[np.int64]
@@ -220,6 +221,14 @@ class ArchiveFile:
             raise self.wrong(
                 at, text, "An alignment is the classes of the frames; a posterior [ class weight ... ]."
             ) from None
+
+    def lattice(self, at: int) -> tuple[KaldiLattice, int]:
+        """Return the lattice at an offset, and the offset after it. Raises DataError."""
+        self._check_offset(at)
+        try:
+            return read_lattice(self._bytes, at, self.size)
+        except NoLattice as error:
+            raise self.wrong(error.at, error.text) from None
 
     # -- tables -------------------------------------------------------------------------------------------
 

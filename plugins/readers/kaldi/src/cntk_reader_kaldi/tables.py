@@ -60,6 +60,21 @@ EndOf = Callable[[ArchiveFile, int], int]
 """Returns the offset after the object that begins at an offset."""
 
 
+def end_of_matrix(file: ArchiveFile, at: int) -> int:
+    """Return the offset after the matrix at an offset."""
+    return file.header(at).end
+
+
+def end_of_classes(file: ArchiveFile, at: int) -> int:
+    """Return the offset after the classes of an utterance."""
+    return file.posterior(at)[1]
+
+
+def end_of_lattice(file: ArchiveFile, at: int) -> int:
+    """Return the offset after the lattice at an offset."""
+    return file.lattice(at)[1]
+
+
 def split_specifier(text: str) -> tuple[str, str]:
     """Return ``scp`` or ``ark``, and the file or command that a specifier names; a bare name is one by its ending."""
     head, colon, path = text.strip().partition(":")
