@@ -56,6 +56,7 @@ def try_alone(wheels: Sequence[Wheel], python: str, links: Path, work: Path) -> 
             environment.install(f"{wheel.name}=={wheel.version}")
             environment.run("-c", LOADS, wheel.name, wheel.package)
             environment.remove()
+            print(f"{wheel.name}: alone", flush=True)
         except ReleaseError as error:
             failed.append(f"{wheel.name} alone: {error}")
     return failed

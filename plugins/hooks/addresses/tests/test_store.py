@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,34 @@ def test_other_names_stay_as_they_are() -> None:
     for name in ("data/a.txt", "/data/a.txt", "C:/data/a.txt", "C:\\data\\a.txt", "a:b", "", "-"):
         assert local_path(name) == name
     assert with_addresses("nothing was asked for") == "nothing was asked for"
+
+
+def test_threads_fetch_side_by_side(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.pipe({"/data/a": b"1", "/data/b": b"2"})
+    both = threading.Barrier(2, timeout=60)
+    fetch = remote.fetch
+
+    def wait(one: remote.Found, into: Path) -> None:
+        both.wait()
+        fetch(one, into)
+
+    monkeypatch.setattr(remote, "fetch", wait)
+    local_path("memory://data/nothing")
+    with ThreadPoolExecutor(2) as threads:
+        paths = list(threads.map(local_path, ("memory://data/a", "memory://data/b")))
+    assert [Path(path).read_bytes() for path in paths] == [b"1", b"2"]
+
+
+def test_room_is_made_while_files_come(memory: Any, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None],
+                                       copies: Path) -> None:  # fmt: skip
+    monkeypatch.setenv(room.SIZE, "2500")
+    memory.pipe({f"/data/{name}": b"x" * 1000 for name in "abc"})
+    old = [Path(local_path(f"memory://data/{name}")) for name in "ab"]
+    (copies / ".uses").rename(copies / "ended")  # as if that process had ended
+    os.utime(copies / ".records/memory/data/b.json", (1e9, 1e9))
+    forget()
+    new = Path(local_path("memory://data/c"))
+    assert [path.exists() for path in (*old, new)] == [True, False, True]
 
 
 def test_what_was_used_longest_ago_goes(

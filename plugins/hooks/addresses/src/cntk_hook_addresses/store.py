@@ -15,11 +15,13 @@ from cntk_hook_addresses import remote
 from cntk_hook_addresses.mirror import Mirror
 from cntk_hook_addresses.records import Record, Records
 from cntk_hook_addresses.remote import Found
-from cntk_hook_addresses.room import Room
+from cntk_hook_addresses.room import Room, limit
 
 _CHECKPOINTS = ".checkpoints"
 _NAMES = ".ckp"
 _UNFINISHED = (".tmp", ".lock")
+_SHARE = 50
+"""When so small a part of the room that copies may take was fetched, it is seen whether some have to go."""
 
 
 class Store:
@@ -38,6 +40,7 @@ class Store:
         self._outputs: set[Path] = set()
         self._families: set[Path] = set()
         self._here: set[Path] = set()
+        self._fetched = 0
 
     def path(self, name: str) -> str | None:
         """Return the path of the copy of an address, or a path of a copy as it is; None for anything else."""
@@ -57,16 +60,19 @@ class Store:
             DataError: it cannot be found out, or brought here.
         """
         copy = Path(path)
+        if copy in self._asked and not again:
+            return
+        # Threads of a reader fetch side by side, each another file.
+        with self._alone(copy):
+            found = remote.look(self._address(copy))
+            self._update(copy, found)
         with self._turn:
-            if copy in self._asked and not again:
-                return
-            with self._alone(copy):
-                found = remote.look(self._address(copy))
-                self._update(copy, found)
             self._asked.add(copy)
             if found is None or found.is_folder:
                 self._outputs.add(copy)
-            if not any(copy.is_relative_to(one.parent) for one in self._families):
+            # To look at all copies takes a while when there are many.
+            if self._fetched > limit() // _SHARE:
+                self._fetched = 0
                 self._make_room()
 
     def bring_family(self, path: str) -> None:
@@ -120,7 +126,8 @@ class Store:
         elif record is None or record.mark != found.mark or not copy.is_file():
             self._fetch(copy, found)
         if copy.is_file():
-            self.room.use(copy)
+            with self._turn:
+                self.room.use(copy)
 
     def _fetch(self, copy: Path, found: Found) -> None:
         new = self.mirror.folder / ".new" / uuid.uuid4().hex
@@ -129,6 +136,8 @@ class Store:
             remote.fetch(found, new)
             os.replace(new, copy)
             self.records.write(copy, Record.of(found.mark, copy))
+            with self._turn:
+                self._fetched += copy.stat().st_size
         except OSError as error:
             raise DataError(
                 f"there is no room for a copy of '{found.address}': {error.strerror or error}",
