@@ -65,6 +65,7 @@ class ActionContext:
         begun: set when the job has saved something.
         seeds: numbers the random parameters of all networks of this run.
         job: what listeners are told of the action that runs; None for one that tells them itself.
+        alone: what connects a rank that is left alone, and so trains as a serial run does, with those who come to it.
     """
 
     config: Config
@@ -77,6 +78,7 @@ class ActionContext:
     begun: Event = attrs.field(factory=Event)
     seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
     job: Job | None = None
+    alone: Communicator | None = None
 
     @classmethod
     def create(
@@ -111,6 +113,15 @@ class ActionContext:
     def ranks(self) -> int:
         """Number of ranks."""
         return self.communicator.size if self.communicator is not None else 1
+
+    def newcomers(self) -> bool:
+        """Whether other ranks wait to be taken in; all ranks ask, and get the same answer."""
+        communicator = self.communicator or self.alone
+        if communicator is None or not communicator.is_elastic:
+            return False
+        found = np.array([communicator.newcomers if communicator.rank == 0 else 0])
+        communicator.broadcast(found)
+        return bool(found[0])
 
     def evaluating_ranks(self, section: Config) -> Ranks:
         """Return the ranks that evaluate together what a section asks for."""

@@ -254,6 +254,7 @@ def train(
             begun=context.begun,
             early_stopping=read_early_stopping(sgd),
             traces=read_traces(sgd, log.line),
+            newcomers=context.newcomers,
             job=_job(context, section, action, sgd, settings.max_epochs),
         )
         with listening(stop):

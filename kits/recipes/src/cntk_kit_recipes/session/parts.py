@@ -22,6 +22,7 @@ from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.early_stopping import EarlyStopping
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.generations import ModelPaths
+from cntk_kit_recipes.session.newcomers import Newcomers, nobody
 from cntk_kit_recipes.session.settings_text import settings_text
 from cntk_kit_recipes.session.stop_request import StopRequest
 from cntk_kit_recipes.session.traces import Traces
@@ -71,6 +72,7 @@ class SessionParts:
         begun: set as soon as files of this training have taken the place of those of an earlier one.
         early_stopping: when training ends before its last epoch; None: it does not.
         traces: prints values of nodes after each minibatch; None: nobody does.
+        newcomers: whether ranks wait to be taken in.
     """
 
     engine: ExecutionEngine
@@ -91,6 +93,7 @@ class SessionParts:
     begun: Event = attrs.field(factory=Event)
     early_stopping: EarlyStopping | None = None
     traces: Traces | None = None
+    newcomers: Newcomers = nobody
 
     def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
         """Who listens to an event."""
