@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE = (
-    NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice")
+_CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE, _REDUCE = (
+    NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice", "ReduceElements")
 )
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
@@ -115,12 +115,15 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     if one.inside is not None:
         return _infer_block(one)
     _infer_types(one)
+    check_types(one)
     if not all(_settled(each) for each in one.inputs):
         _guess(one)
         return False
     if one.user is not None:
         one.user._place_outputs(one)
         return True
+    if one.number == _REDUCE:
+        _check_axis(one)
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
     if one.number == TIMES:
@@ -133,6 +136,15 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
+
+
+def _check_axis(one: Primitive) -> None:
+    """Look whether there are the axes over which something is reduced. Raises GraphError: one is not there."""
+    count = len(one.inputs[0]._shape or ())
+    for axis in one.attributes.get("axisVec") or [one.attributes["axis"]]:
+        if axis.is_static and not -count <= axis.index < max(count, 1):
+            place = -1 - axis.index
+            raise GraphError(f"{one.called}: {one.inputs[0]} has {count} axes, so there is no axis {place}")
 
 
 def _infer_block(one: Primitive) -> bool:

@@ -23,6 +23,11 @@ NAMES = {number: operation.name for number, operation in OPERATIONS.items()} | {
 
 NUMBERS = {name: number for number, name in NAMES.items()}
 
+_SHOWN = {name: f"{name}Op" for name in ("OneHot", "ToSequence", "ToSequenceLike", "UnpackSequence")} | {
+    name: f"{name}Axis" for name in ("UnpackBatch", "ToBatch")
+}
+"""What CNTK 2.7 shows in the place of some names."""
+
 _NUMBERS = count()
 
 
@@ -85,7 +90,8 @@ class Primitive:
     @property
     def kind(self) -> str:
         """What the original calls the operation."""
-        return NAMES.get(self.number, "UserDefinedFunction" if self.number == USER else f"Operation{self.number}")
+        name = NAMES.get(self.number, "UserDefinedFunction" if self.number == USER else f"Operation{self.number}")
+        return _SHOWN.get(name, name)
 
     @property
     def called(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from cntk._members.training import LibraryLearner
 from cntk.initializer import next_seed
 from cntk.learners._schedules import IGNORE, TrainingParameterSchedule
 from cntk_core.api import ArrayMath, Slot, UpdateContext
@@ -34,7 +35,7 @@ class Limits:
     truncate: bool = True
 
 
-class Learner:
+class Learner(LibraryLearner):
     """An update rule with its schedules and parameters. The functions of :mod:`cntk.learners` make learners.
 
     Args:
@@ -93,9 +94,9 @@ class Learner:
         return self._parameters
 
     @property
-    def minibatch_size(self) -> int | None:
-        """Samples that numbers are for where no schedule says so; None if that was not said."""
-        return self._minibatch_size
+    def minibatch_size(self) -> int:
+        """Samples that numbers are for where no schedule says so; 0 if that was not said."""
+        return self._minibatch_size or 0
 
     @minibatch_size.setter
     def minibatch_size(self, size: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cntk._graph.run import onlooker
 from cntk._inherited import inherit
+from cntk._members.training import LibraryTrainer
 from cntk.internal import sanitize_var_map
 from cntk.learners import Learner
 from cntk.train._criterion import Sums, loss_and_metric
@@ -14,7 +15,7 @@ from cntk.train._engine import Engine
 from cntk.train._feeds import Known, arguments_of, feeds_of, sweep_ends
 
 
-class Trainer:
+class Trainer(LibraryTrainer):
     """Trains a model.
 
     Args:
