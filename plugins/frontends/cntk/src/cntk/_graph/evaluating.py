@@ -12,8 +12,10 @@ import numpy as np
 from cntk._graph.errors import GraphError, told
 from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
 from cntk._graph.pieces import are_pieces
+from cntk._graph.primitive import SAMPLE
 from cntk._graph.run import Graph, onlooker
 from cntk._graph.run import forward as run_forward
+from cntk._graph.samples import csr_of
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
 from cntk_core.api import NetworkError
 from cntk_core.api.builders import BATCH
@@ -82,6 +84,8 @@ def _values(graph: Graph, tape_values: Mapping[str, Any], wanted: Iterable[Varia
     for each in wanted:
         node = graph.nodes[each]
         found[each] = from_core(each, tape_values[node.name], scalar=node in graph.scalars)
+        if each._owner is not None and each._owner.number == SAMPLE:
+            found[each] = csr_of(found[each])
     return found
 
 

@@ -158,9 +158,15 @@ def _infer_block(one: Primitive) -> bool:
 
 
 def _place_splice(one: Primitive) -> None:
-    """Let an axis in front of all others be the one that it is, now that it is known how many there are."""
-    if one.attributes["axis"] == axis_record(Axis.new_leading_axis()):
-        front = Axis(max(len(each._shape or ()) for each in one.inputs))
+    """Let an axis in front of all others be the one that it is, now that it is known how many there are.
+
+    Of single numbers, the first axis is one that they do not have yet.
+    """
+    axes = max(len(each._shape or ()) for each in one.inputs)
+    if one.attributes["axis"] == axis_record(Axis.new_leading_axis()) or (
+        not axes and one.attributes["axis"] == axis_record(Axis(-1))
+    ):
+        front = Axis(axes)
         one.attributes = {**one.attributes, "axis": axis_record(front)}
 
 

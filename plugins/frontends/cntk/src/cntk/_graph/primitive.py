@@ -17,6 +17,7 @@ COMBINE, BLOCK, USER = 44, 57, -1
 """Functions that compute nothing themselves, and those that users write."""
 
 TIMES, TRANSPOSE_TIMES, PAST, FUTURE, GATHER, RANDOM, RESHAPE, DROPOUT = 31, 32, 37, 38, 74, 76, 16, 15
+SAMPLE, FREQUENCY = 45, 46
 
 NAMES = {number: operation.name for number, operation in OPERATIONS.items()} | {COMBINE: "Combine", BLOCK: "Block"}
 """What the original calls its operations, by their numbers."""

@@ -267,10 +267,13 @@ class Learner(LibraryLearner):
             Whether anything was learned.
 
         Raises:
-            ValueError: there are no samples.
+            ValueError: there are no samples, or the gradient of a parameter is missing.
         """
         if training_sample_count < 1:
             raise ValueError("an update needs the gradient of at least one sample")
+        missing = next((each for each in self._parameters if each not in gradient_values), None)
+        if missing is not None:
+            raise ValueError(f"an update needs the gradient of each parameter; there is none of {missing}")
         if not self.begin():
             return False
         self._advance(training_sample_count)

@@ -250,7 +250,8 @@ def local_response_normalization(
         width = 2 * depth_radius + 1
         kernel = np.full((1, 1, width, 1, 1), alpha / width, np.float32)
         image = shapes.reshape(squares, (1, *a.shape))
-        summed = convolution(kernel, image, auto_padding=[False, True, False, False])
+        border = [(0, 0), (depth_radius, depth_radius)] + [(0, 0)] * (len(a.shape) - 1)
+        summed = convolution(kernel, shapes.pad(image, border), auto_padding=[False])
         whole = shapes.reshape(summed, a.shape)
         return elements.element_divide(
             a, elements.exp(elements.element_times(beta, elements.log(elements.plus(bias, whole))))

@@ -25,7 +25,8 @@ class Trainer(LibraryTrainer):
         progress_writers: are told of the progress, one or several.
 
     Raises:
-        ValueError: a learner has a parameter that the criterion does not depend on, or the criterion is something else.
+        ValueError: there is no learner, one has a parameter that the criterion does not depend on, or the criterion is
+            something else.
     """
 
     def __init__(
@@ -39,6 +40,10 @@ class Trainer(LibraryTrainer):
         self._model = _function(model)
         given = parameter_learners if isinstance(parameter_learners, list | tuple) else [parameter_learners]
         self._learners = tuple(given)
+        if not self._learners or None in self._learners:
+            raise ValueError(
+                "a trainer needs a learner at least: Trainer(model, criterion, C.sgd(model.parameters, lr))"
+            )
         self._writers = _listed(progress_writers)
         for learner in self._learners:
             learner.add_progress_writers(self._writers)
@@ -70,9 +75,9 @@ class Trainer(LibraryTrainer):
         return self._metric
 
     @property
-    def parameter_learners(self) -> list[Learner]:
+    def parameter_learners(self) -> tuple[Learner, ...]:
         """The learners."""
-        return list(self._learners)
+        return self._learners
 
     # -- minibatches --------------------------------------------------------------------------------------
 
