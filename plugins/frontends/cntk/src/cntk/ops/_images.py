@@ -114,8 +114,9 @@ def convolution_transpose(
     """
     kernel, value = operands(convolution_map, operand)
     dims = (0,) if output_shape is None else sanitize_shape(output_shape)
-    if auto_padding in ([True], (True,), True) and len(kernel._shape or ()) > 2:  # channels have no border
-        auto_padding = [False] + [True] * (len(kernel._shape or ()) - 2)
+    axes = len(value._shape or ())
+    if auto_padding in ([True], (True,), True) and axes > 1 and len(kernel._shape or ()) == axes + 1:
+        auto_padding = [False] + [True] * (axes - 1)  # channels have no border
     return made(
         "Convolution", kernel, value, name=name, **_windows(strides, sharing, auto_padding), sequential=False,
         transpose=True, dilation=shape_of(sanitize_shape(dilation)), reductionRank=size(reduction_rank),
