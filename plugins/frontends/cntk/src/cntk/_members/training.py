@@ -71,7 +71,11 @@ class LibraryTrainer(LibraryWriters):
             ValueError: there is no such unit.
         """
         learner, number = self._learners[0], int(getattr(unit, "value", unit))
-        counts = {_SWEEP: learner._sweeps, _SAMPLE: learner._samples, _MINIBATCH: learner._minibatches}
+        counts = {
+            _SWEEP: learner._sweeps,
+            _SAMPLE: learner.total_number_of_samples_seen,
+            _MINIBATCH: learner._minibatches,
+        }
         if number not in counts:
             raise ValueError(f"a unit of data is a sweep (0), a sample (1) or a minibatch (2), not {unit!r}")
         return int(counts[number])

@@ -54,6 +54,7 @@ class Learner(LibraryLearner):
         parallel: how several ranks train together; None is one.
         communicator: of the ranks, of a learner that is distributed.
         count_all: counts the samples of a minibatch on all ranks.
+        unmet: samples of this rank since the models of all were brought together.
 
     Raises:
         ValueError: there are no parameters, or one is there twice.
@@ -77,7 +78,7 @@ class Learner(LibraryLearner):
         self._limits = limits or Limits()
         self._minibatch_size = minibatch_size
         self.rule = rule
-        self._samples = self._minibatches = self._sweeps = 0
+        self._samples = self._minibatches = self._sweeps = self.unmet = self._of_others = 0
         self.noise_seed: int = next_seed()
         self._home: _Own | _Housed = _Own()
         self._size = 0
@@ -114,8 +115,8 @@ class Learner(LibraryLearner):
 
     @property
     def total_number_of_samples_seen(self) -> int:
-        """Samples of all updates."""
-        return self._samples
+        """Samples of all updates; of ranks that learn apart, those of all up to when they came together last."""
+        return self._samples + self._of_others
 
     @property
     def minibatch_count(self) -> int:
@@ -226,8 +227,14 @@ class Learner(LibraryLearner):
     def end(self, samples: int, *, sweep_end: bool) -> None:
         """Count the samples of an update, and the sweep that ends with it."""
         self._samples += samples
+        self.unmet += samples
         self._minibatches += 1
         self._sweeps += sweep_end
+
+    def meet(self, samples: int) -> None:
+        """Count what all ranks have learned since the last time; schedules go by what this one has."""
+        self._of_others += samples - self.unmet
+        self.unmet = 0
 
     def add_progress_writers(self, writers: Sequence[Any]) -> None:
         """Tell writers of rates and momenta that change."""
@@ -332,7 +339,8 @@ class Learner(LibraryLearner):
             "noise_injection_seed": self.noise_seed,
             "smoothed_gradients": [self._together(parameter) for parameter in self._parameters],
         }
-        return {**kept, **self.state}
+        others = {"samples_of_other_ranks": self._of_others} if self._of_others else {}
+        return {**kept, **others, **self.state}
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of a learner like this one.
@@ -347,6 +355,7 @@ class Learner(LibraryLearner):
             self._take_apart(parameter, np.asarray(array))
         self._samples = int(checkpoint["sample_count"])
         self._minibatches = int(checkpoint["minibatch_count"])
+        self._of_others, self.unmet = int(checkpoint.get("samples_of_other_ranks", 0)), 0
         self._sweeps = int(checkpoint.get("sweep_count", 0))
         self.noise_seed = int(checkpoint.get("noise_injection_seed", self.noise_seed))
         self._rates = TrainingParameterSchedule.from_dict(checkpoint["learning_rate_schedule"])
