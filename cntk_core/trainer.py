@@ -213,8 +213,7 @@ class Trainer:
         self.samples += total.read
         if merge:
             team.compare(self._stepper.store, self._index, self.epoch)
-        updated, met = self._stepper.steps > point.steps, not merge and team.strategy.has_met
-        return StepResult(total.counted, updated, merge and total.is_end, met, self._values(total))
+        return StepResult(total.counted, self._stepper.steps > point.steps, merge and total.is_end, self._values(total))
 
     def _values(self, total: StepCounts) -> Callable[[], Mapping[str, Criterion]]:
         """Return what fetches the criteria of the minibatch that was learned just now."""

@@ -42,13 +42,11 @@ class StepResult:
         samples: samples that the criteria count, of all ranks that make the same steps.
         updated: whether the parameters were updated.
         ended: no rank had any data: an epoch of ranks that make the same steps is over.
-        met: ranks that learn apart have just brought their models together.
     """
 
     samples: int
     updated: bool
     ended: bool
-    met: bool
     _read: Callable[[], Mapping[str, Criterion]] = attrs.field(alias="read")
 
     @property

@@ -1,7 +1,7 @@
 """Trainings of two ranks, for CNTK 2.7 and for the package: ``rank_cases.py FILE`` writes what came of each.
 
-``data/ranks.json`` is what two ranks of CNTK 2.7 gave, each below the other: ``mpiexec -n 2 PYTHON rank_cases.py FILE``,
-with a Python 3.6 that has it, and an MPI for it.
+``data/ranks.json`` is what two ranks of CNTK 2.7 gave, one after the other: ``mpiexec -n 2 PYTHON rank_cases.py
+FILE``, with a Python 3.6 that has it, and an MPI for it.
 """
 
 import json
@@ -20,7 +20,9 @@ CASES = {
     "blocks": lambda p: C.block_momentum_distributed_learner(
         C.sgd(p, PER_SAMPLE([0.01, 0.005], epoch_size=200)), block_size=64
     ),
-    "blocks, momentum": lambda p: C.block_momentum_distributed_learner(C.momentum_sgd(p, 0.05, MOMENTUM), block_size=64),
+    "blocks, momentum": lambda p: C.block_momentum_distributed_learner(
+        C.momentum_sgd(p, 0.05, MOMENTUM), block_size=64
+    ),
     "blocks, all said": lambda p: C.block_momentum_distributed_learner(
         C.momentum_sgd(p, 0.05, MOMENTUM), block_size=128, block_momentum_as_time_constant=500,
         use_nestrov_momentum=False, reset_sgd_momentum_after_aggregation=False, block_learning_rate=0.9,

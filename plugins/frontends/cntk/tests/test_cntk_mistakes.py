@@ -142,6 +142,9 @@ def test_operands_and_axes_that_there_are_not():
         C.reduce_sum(x(2, 3), axis=(0, 5))
     with pytest.raises(ValueError, match=r"its inputs have numbers of several types: .* of float32, .* of float64"):
         C.plus(x(2), C.input_variable(2, np.float64))
+    mixed = C.plus(x(2), C.constant(np.ones(2)))
+    with pytest.raises(ValueError, match="its inputs have numbers of several types"):
+        mixed.eval(np.ones((1, 2), np.float32))
 
 
 def test_types_of_arguments():

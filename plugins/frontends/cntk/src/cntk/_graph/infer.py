@@ -115,7 +115,8 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     if one.inside is not None:
         return _infer_block(one)
     _infer_types(one)
-    check_types(one)
+    if not any(each.is_constant for each in one.inputs):  # the original takes those until something is computed
+        check_types(one)
     if not all(_settled(each) for each in one.inputs):
         _guess(one)
         return False

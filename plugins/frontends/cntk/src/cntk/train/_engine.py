@@ -116,8 +116,10 @@ class Engine:
         learned = [learner for learner in self._learners if samples and learner.learning_rate() != 0.0]
         for learner in learned:
             learner.end(samples, sweep_end=sweep_end)
-        if result.met and self._parallel is not None:
-            self._count_together()
+        if self._parallel is not None:
+            strategy = made.trainer._team.strategy  # the only one that knows; it is not among what a step tells
+            if strategy.has_met and not strategy.reduces_gradients:
+                self._count_together()
         return Learned(samples, bool(learned) and result.updated, result)
 
     def _count_together(self) -> None:
