@@ -118,8 +118,8 @@ def Convolution(
 def _window(x: Any, kernel: tuple[int, ...], centred: bool, reduction_rank: int) -> Any:
     """Steps beside each other along a new axis behind the channels: so many as the kernel is long."""
     first = -((kernel[0] - 1) // 2) if centred else 0
-    place = 0 if reduction_rank == 0 else 1
-    steps = [expand_dims(sequence.delay(x, time_step=-(first + index)), place) for index in range(kernel[0])]
+    place, behind = (0, Axis.new_leading_axis()) if reduction_rank == 0 else (1, Axis(0))
+    steps = [expand_dims(sequence.delay(x, time_step=-(first + index)), behind) for index in range(kernel[0])]
     return splice(*steps, axis=place) if len(steps) > 1 else steps[0]
 
 
@@ -197,7 +197,7 @@ def Convolution2D(
     """A convolution of images; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution2D", 2, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, groups=groups,
+                       reduction_rank, dilation=dilation, groups=groups, op_name="Convolution",
                        name=name)  # fmt: skip
 
 
