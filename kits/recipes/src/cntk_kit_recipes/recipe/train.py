@@ -15,6 +15,7 @@ from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.plugins.addresses import local_family
 from cntk_core.plugins.core_format import CoreFormat
 from cntk_core.plugins.listening import gathered
 from cntk_core.plugins.model_formats import ModelFiles
@@ -182,6 +183,7 @@ def _begun_model(section: Config) -> Path | None:
     """Return the newest model that an earlier run, or another action, left for this training."""
     if not resumption(section).make_mode:
         return None
+    local_family(section.string("modelPath"), section.location("modelPath"))
     paths = ModelPaths(Path(section.string("modelPath")), _sgd(section).integer("maxEpochs"))
     if paths.final.is_file():
         return paths.final
@@ -227,6 +229,7 @@ def train(
             "to rank: the ranks' models drift apart. momentumAsTimeConstant keeps them together."
         )
     model, going_on = section.string("modelPath"), resumption(section)
+    local_family(model, section.location("modelPath"))
     readers = _open_readers(context, section, network)
     if change is not None:
         readers[0] = change(readers[0])
