@@ -197,7 +197,7 @@ def Convolution2D(
     """A convolution of images; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution2D", 2, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, groups=groups, op_name="Convolution",
+                       reduction_rank, dilation=dilation, groups=groups,
                        name=name)  # fmt: skip
 
 
