@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE = (
-    NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice")
+_CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE, _REDUCE = (
+    NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice", "ReduceElements")
 )
 _UNPACK = NUMBERS["UnpackSequence"]
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
@@ -117,12 +117,16 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     if one.inside is not None:
         return _infer_block(one)
     _infer_types(one)
+    if not any(each.is_constant for each in one.inputs):  # the original takes those until something is computed
+        check_types(one)
     if not all(_settled(each) for each in one.inputs):
         _guess(one)
         return False
     if one.user is not None:
         one.user._place_outputs(one)
         return True
+    if one.number == _REDUCE:
+        _check_axis(one)
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
     if one.number == TIMES:
@@ -151,6 +155,15 @@ def _check_axes(one: Primitive) -> None:
         raise GraphError(f"{one.called}: its inputs have different dynamic axes: {told_}")
 
 
+def _check_axis(one: Primitive) -> None:
+    """Look whether there are the axes over which something is reduced. Raises GraphError: one is not there."""
+    count = len(one.inputs[0]._shape or ())
+    for axis in one.attributes.get("axisVec") or [one.attributes["axis"]]:
+        if axis.is_static and not -count <= axis.index < max(count, 1):
+            place = -1 - axis.index
+            raise GraphError(f"{one.called}: {one.inputs[0]} has {count} axes, so there is no axis {place}")
+
+
 def _infer_block(one: Primitive) -> bool:
     assert one.inside is not None
     for inner in one.inside.arguments:
@@ -162,9 +175,15 @@ def _infer_block(one: Primitive) -> bool:
 
 
 def _place_splice(one: Primitive) -> None:
-    """Let an axis in front of all others be the one that it is, now that it is known how many there are."""
-    if one.attributes["axis"] == axis_record(Axis.new_leading_axis()):
-        front = Axis(max(len(each._shape or ()) for each in one.inputs))
+    """Let an axis in front of all others be the one that it is, now that it is known how many there are.
+
+    Of single numbers, the first axis is one that they do not have yet.
+    """
+    axes = max(len(each._shape or ()) for each in one.inputs)
+    if one.attributes["axis"] == axis_record(Axis.new_leading_axis()) or (
+        not axes and one.attributes["axis"] == axis_record(Axis(-1))
+    ):
+        front = Axis(axes)
         one.attributes = {**one.attributes, "axis": axis_record(front)}
 
 

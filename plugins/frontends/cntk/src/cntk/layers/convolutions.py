@@ -118,8 +118,8 @@ def Convolution(
 def _window(x: Any, kernel: tuple[int, ...], centred: bool, reduction_rank: int) -> Any:
     """Steps beside each other along a new axis behind the channels: so many as the kernel is long."""
     first = -((kernel[0] - 1) // 2) if centred else 0
-    place = 0 if reduction_rank == 0 else 1
-    steps = [expand_dims(sequence.delay(x, time_step=-(first + index)), place) for index in range(kernel[0])]
+    place, behind = (0, Axis.new_leading_axis()) if reduction_rank == 0 else (1, Axis(0))
+    steps = [expand_dims(sequence.delay(x, time_step=-(first + index)), behind) for index in range(kernel[0])]
     return splice(*steps, axis=place) if len(steps) > 1 else steps[0]
 
 

@@ -131,12 +131,12 @@ def combine(*operands: Any, name: str = "") -> Function:
         found += list(each.outputs) if isinstance(each, Function) else [variable_of(each)]
     if not found:
         raise ValueError("there is nothing to combine")
-    return made("Combine", *dict.fromkeys(found), name=name)
+    return made("Combine", *found, name=name)
 
 
 def alias(x: Any, name: str = "") -> Function:
     """Return a function with another name."""
-    return made("Pass", one(x), name=name)
+    return made("NoOp", one(x), name=name)
 
 
 def as_composite(root_function: Function, name: str = "") -> Function:

@@ -34,6 +34,16 @@ class WorkerDescriptor:
     global_rank: int
     host_id: str
 
+    @property
+    def m_global_rank(self) -> int:
+        """Its number."""
+        return self.global_rank
+
+    @property
+    def m_host_id(self) -> str:
+        """Its machine."""
+        return self.host_id
+
     def is_main(self) -> bool:
         """Return whether it is the first."""
         return self.global_rank == 0
