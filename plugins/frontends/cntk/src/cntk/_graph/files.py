@@ -33,6 +33,7 @@ from cntk._graph.primitive import (
 from cntk._graph.records import axis_record, function_record, output_uid, shape_record
 from cntk._graph.written import custom_record, user_primitive, user_record
 from cntk.axis import Axis
+from cntk_core.api import deliver, local_path
 from cntk_core.api.builders import write_file
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def save(function: Function, filename: Any, format: Any) -> None:
     Raises:
         GraphError: it stands for something that is not known, or holds what a file cannot.
     """
-    path = Path(str(filename))
+    with told():
+        path = Path(local_path(str(filename)))
     if getattr(format, "name", "") == "ONNX":
         from cntk._graph.run import Graph
         from cntk_core.api.recipes import ModelFiles, PluginManager
@@ -64,6 +66,7 @@ def save(function: Function, filename: Any, format: Any) -> None:
         return
     with told():
         write_file(path, encode(dictionary_of(function)))
+        deliver()
 
 
 def dictionary_of(function: Function) -> dict[str, Any]:
@@ -156,7 +159,12 @@ def load(model: Any, format: Any) -> Function:
             path = Path(folder, "model")
             path.write_bytes(model)
             return _read(path)
-    return _read(Path(str(model)))
+    return _read(_brought(model))
+
+
+def _brought(name: Any) -> Path:
+    with told():
+        return Path(local_path(str(name), again=True))
 
 
 def save_legacy(function: Function, filename: Any) -> None:
@@ -327,7 +335,7 @@ def restore(function: Function, filename: Any) -> None:
         GraphError: the file is that of another function.
     """
     users = [one.user for one in postorder([function._primitive]) if one.user is not None]
-    other = _read(Path(str(filename)), users)
+    other = _read(_brought(filename), users)
     mine, theirs = ([each for each in f.inputs if each.is_parameter or each.is_constant] for f in (function, other))
     if [each.shape for each in mine] != [each.shape for each in theirs]:
         raise GraphError(f"'{filename}' has other parameters than the function")

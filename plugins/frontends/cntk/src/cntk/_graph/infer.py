@@ -126,7 +126,7 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
         one.user._place_outputs(one)
         return True
     if one.number == _REDUCE:
-        _check_axis(one)
+        _check_reduced(one)
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
     if one.number == TIMES:
@@ -155,7 +155,7 @@ def _check_axes(one: Primitive) -> None:
         raise GraphError(f"{one.called}: its inputs have different dynamic axes: {told_}")
 
 
-def _check_axis(one: Primitive) -> None:
+def _check_reduced(one: Primitive) -> None:
     """Look whether there are the axes over which something is reduced. Raises GraphError: one is not there."""
     count = len(one.inputs[0]._shape or ())
     for axis in one.attributes.get("axisVec") or [one.attributes["axis"]]:
