@@ -22,6 +22,7 @@ ORIGINAL: dict[str, Any] = json.loads(Path(snippets.ANSWERS).read_text(encoding=
 PIECES = list(ORIGINAL)
 
 
+@pytest.mark.sampled(2, later=1)
 @pytest.mark.parametrize("first", range(0, len(PIECES), 12))
 def test_answers(first: int) -> None:
     for piece in PIECES[first : first + 12]:
