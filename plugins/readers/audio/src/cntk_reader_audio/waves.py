@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import CntkError, DataError, Location, UnsupportedError
+from cntk_core.api import CntkError, DataError, Location, UnsupportedError, local_path
 from cntk_core.api.readers import LINE_BYTES, bounded_lines
 
 _FORMS = (
@@ -134,7 +134,7 @@ def find_piece(entry: Entry, channel: int) -> Piece:
 
     try:
         _check_riff(entry)
-        found = soundfile.info(entry.path)
+        found = soundfile.info(local_path(entry.path, entry.where))
     except (soundfile.SoundFileError, OSError, ValueError) as error:
         raise _unreadable(entry, error) from None
     if channel >= found.channels:
@@ -156,7 +156,7 @@ def _check_riff(entry: Entry) -> None:
         DataError: it is shorter.
         OSError, ValueError: it cannot be read.
     """
-    with open(entry.path, "rb") as file:
+    with open(local_path(entry.path, entry.where), "rb") as file:
         head = file.read(8)
         size = file.seek(0, os.SEEK_END)
     if head[:4] != b"RIFF" or len(head) < 8:
@@ -176,7 +176,8 @@ def read_samples(entry: Entry, piece: Piece, channel: int, dtype: np.dtype[Any])
     import soundfile
 
     try:
-        found, _ = soundfile.read(entry.path, piece.count, piece.first, dtype=dtype.name, always_2d=True)
+        path = local_path(entry.path, entry.where)
+        found, _ = soundfile.read(path, piece.count, piece.first, dtype=dtype.name, always_2d=True)
     except (soundfile.SoundFileError, OSError, ValueError) as error:
         raise _unreadable(entry, error) from None
     if len(found) < piece.count:
