@@ -17,6 +17,7 @@ import cntk_core
 from cntk_core.config import Config, load_recipe
 from cntk_core.contract import events
 from cntk_core.errors import CntkError, ConfigError
+from cntk_core.plugins.addresses import deliver
 from cntk_core.plugins.faults import plugins_named
 from cntk_core.trust import ask_to_write, check_folder, policy
 from cntk_kit_recipes.recipe.actions import TRAIN
@@ -167,6 +168,7 @@ def _run_recipe(
     context = _run(context, jobs, least, quiet=quiet, first=first)
     if context.rank == 0:
         _finish(context)
+        deliver()
     disconnect(context.rank)
 
 

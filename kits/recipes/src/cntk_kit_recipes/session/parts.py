@@ -16,13 +16,13 @@ from cntk_core.contract.events import Job
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.reader import DataReader
 from cntk_core.network.network import Network
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.early_stopping import EarlyStopping
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.newcomers import Newcomers, nobody
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_kit_recipes.session.settings_text import settings_text
 from cntk_kit_recipes.session.stop_request import StopRequest
 from cntk_kit_recipes.session.traces import Traces

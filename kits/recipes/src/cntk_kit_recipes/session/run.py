@@ -19,8 +19,7 @@ from cntk_core.plan.plan import marked_assignments
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.training.files.checkpoint import Checkpoint, Progress, load_checkpoint, restore_slots, restore_store
 from cntk_core.training.files.position import Position
-from cntk_core.training.loop.criteria import Criterion, averages
-from cntk_core.training.loop.progress import RunLog
+from cntk_core.training.loop.criteria import Criterion
 from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
@@ -43,6 +42,7 @@ from cntk_kit_recipes.session.periodic_saving import InsideKeeper
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.rank_saving import RankSaver
 from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge, single
+from cntk_kit_recipes.session.run_log import RunLog, averages
 from cntk_kit_recipes.session.saving import Saver
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.soundness import Soundness

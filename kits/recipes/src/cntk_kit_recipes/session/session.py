@@ -24,7 +24,6 @@ from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.loop.alone import Alone
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.early_stopping import EarlyStopping
@@ -37,6 +36,7 @@ from cntk_kit_recipes.session.newcomers import Newcomers, NewRanks, nobody
 from cntk_kit_recipes.session.parts import Hooks, SessionParts
 from cntk_kit_recipes.session.remarks import remarks
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_kit_recipes.session.saving import saving, tidying
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.stop_request import StopRequest
@@ -263,6 +263,12 @@ class TrainingSession:
 
     def _start(self) -> Start | None:
         if not self.parts.make_mode:
+            if self._paths.everything():
+                # Somebody who did not mean it can still end the run: nothing is removed before something is saved.
+                self._log.line(
+                    f"makeMode=false: training begins anew. The files of an earlier training of '{self._paths.final}' "
+                    "are removed when the first model of this one is saved."
+                )
             return None
         final = final_epochs(self._paths) if self._resume else None
         start = find_start(

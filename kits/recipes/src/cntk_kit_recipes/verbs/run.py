@@ -90,13 +90,14 @@ def run_action(options: argparse.Namespace) -> int:
     """Run the actions of a recipe that the verb names."""
     elastic = _elastic(options)
     if getattr(options, "ranks", None) is not None:
+        from cntk_core.plugins.addresses import with_addresses
         from cntk_kit_recipes.launch.launcher import launch, named_in_recipe
         from cntk_kit_recipes.recipe.elastic import AS_RECIPE, asked_in_recipe
 
         if not elastic and options.ranks > 1:
             asked = asked_in_recipe(recipe_arguments(options), options.verb, options.plugin)
             elastic = AS_RECIPE if asked else elastic
-        arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
+        arguments = [options.verb, with_addresses(options.recipe), *options.overrides, *join_plugins(options.plugin)]
         arguments += join_safe(options.safe)
         communicator = named_in_recipe(recipe_arguments(options))
         restarts = _restarts(options, elastic)
