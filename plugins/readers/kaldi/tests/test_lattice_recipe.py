@@ -11,6 +11,7 @@ import pytest
 from kaldi_bytes import alignment, archive, matrix
 from kaldi_lattices import SILENCE_AND_WORDS, Edge, Fst, binary, binary_model, text
 
+from cntk_core.api import Model
 from cntk_kit_recipes.cli import main
 
 LENGTHS = {f"utt{number}": 12 + number for number in range(8)}
@@ -90,6 +91,86 @@ def test_fewer_frames_are_expected_to_be_wrong(recogniser: Path, capsys: pytest.
     losses = [float(found) for found in re.findall(r"sequence = ([0-9.]+) \*", told)]
     assert len(losses) >= 4
     assert losses[-1] < 0.8 * losses[0]
+
+
+OLD = """
+command = TrainModel
+action = train
+precision = double
+Truncated = false
+TrainModel = [
+    action = $action$ ; modelPath = "m/old.dnn"
+    NDLNetworkBuilder = [
+        networkDescription = model.ndl
+    ]
+    SGD = [
+        epochSize = 0 ; minibatchSize = 20 ; learningRatesPerSample = 0.01 ; momentumPerMB = 0 ; maxEpochs = 2
+        gradientClippingWithTruncation = true ; clippingThresholdPerSample = 1#INF
+    ]
+    reader = [
+        readerType = Kaldi2Reader ; readMethod = none ; frameMode = false
+        nbruttsineachrecurrentiter = 2 ; miniBatchMode = Partial ; randomize = none ; verbosity = 1
+        seqTrainCriterion = smbr
+        features = [ dim = 3 ; rx = "scp:feats.scp" ; featureTransform = NO_FEATURE_TRANSFORM ]
+        labels = [ mlfFile = "ark:gunzip -c ali.*.gz |" ; kaldiModel = final.mdl ; labelDim = 4 ]
+        derivatives = [ type = seqTrainDeriv ]
+        objectives = [ type = seqTrainObj ]
+        denlats = [
+            rx = "ark:gunzip -c lat.*.gz |" ; silPhoneList = 1 ; kaldiModel = final.mdl
+            oldAcousticScale = 0.0 ; acousticScale = 0.25 ; lmScale = 1 ; oneSilenceClass = true
+        ]
+        alignments = [ rx = "ark:gunzip -c ali.*.gz |" ]
+    ]
+]
+"""
+OLD_NETWORK = """
+run = network
+network = [
+    features = Input(3, tag=feature)
+    labels = Input(4, tag=label)
+    objectives = Input(1, tag=feature)
+    derivatives = Input(4, tag=feature)
+    W = Parameter(4, 3, init=fixedValue, value=0.1)
+    b = Parameter(4, 1, init=fixedValue, value=0)
+    scores = Plus(Times(W, features), b)
+    Cr = DummyCriterion(objectives, derivatives, scores, tag=Criteria)
+    Err = ClassificationError(labels, scores, tag=Eval)
+    ScaledLogLikelihood = Minus(scores, Log(Mean(labels)), tag=Output)
+]
+"""
+
+
+def test_a_criterion_that_the_reader_computed(recogniser: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Recipes with DummyCriterion run unchanged; CNTK's gradient was not divided by the scale of the lattices."""
+    Path("r.cntk").write_text(OLD)
+    Path("model.ndl").write_text(OLD_NETWORK)
+    assert main(["configFile=r.cntk", "allowCommands=true"]) == 0
+    told = capsys.readouterr().err
+    losses = [float(found) for found in re.findall(r"Cr = ([0-9.]+) \*", told)]
+    assert losses[-1] < losses[0]
+    new = re.sub(".*(objectives|derivatives) = .*\\n", "", OLD_NETWORK)
+    new = new.replace("(objectives, derivatives, scores,", "(labels, scores, ScaledLogLikelihood,")
+    Path("model.ndl").write_text(new.replace("DummyCriterion", "SequenceWithSoftmax"))
+    recipe = re.sub(".*(objectives|derivatives) = .*\\n", "", OLD).replace("old.dnn", "new.dnn")
+    keys = "hSmoothingWeight = 1 ; frameDropThresh = 0 ; seqGammarUsesMBR = true ; seqGammarAMF = 4 ; seqGammarLMF = 4"
+    Path("r.cntk").write_text(recipe.replace("PerSample = 0.01", f"PerSample = 0.04 ; {keys}"))
+    assert main(["configFile=r.cntk", "allowCommands=true"]) == 0
+    assert losses == [float(found) for found in re.findall(r"Cr = ([0-9.]+) \*", capsys.readouterr().err)]
+    old, new_ = (Model.load(f"m/{name}.dnn").network for name in ("old", "new"))
+    for name in ("W", "b"):
+        assert np.allclose(old[name].value, new_[name].value, rtol=1e-12)
+    assert "objectives" not in old
+
+
+@pytest.mark.parametrize("role", ["labels", "output"])
+def test_a_network_without_what_the_criterion_needs(
+    recogniser: Path, role: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("r.cntk").write_text(OLD)
+    tag = "label" if role == "labels" else "Output"
+    Path("model.ndl").write_text(OLD_NETWORK.replace(f", tag={tag})", ")"))
+    assert main(["configFile=r.cntk", "allowCommands=true"]) == 1
+    assert f"'Cr' is computed over lattices, and the network has no {role}" in capsys.readouterr().err
 
 
 def test_commands_once_for_all(recogniser: Path, capsys: pytest.CaptureFixture[str]) -> None:

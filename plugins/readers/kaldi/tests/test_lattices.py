@@ -318,7 +318,7 @@ REFUSED = {
     ),
     "phones": (GIVEN.replace("]", "; silPhoneList=1:x ]"), "'1:x' is no list of phones"),
     "scale": (GIVEN.replace("]", "; acousticScale=0 ]"), "acousticScale must be above 0, not 0"),
-    "derivatives": ("derivatives=[ type=seqTrainDeriv ]\n", "seqTrainDeriv is computed by the network here"),
+    "derivatives": ("derivatives=[ type=seqTrainDeriv ]\n", "computes a criterion, and there is no seqTrainCriterion"),
 }
 
 

@@ -36,10 +36,10 @@ from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.minibatch_factors import for_factors
 from cntk_kit_recipes.session.sequence_criteria import (
     SEQUENCE_KEYS,
-    SequenceKeys,
+    compute_here,
     give_lattices,
     lattice_criteria,
-    read_sequence_keys,
+    sequence_keys_of,
 )
 from cntk_kit_recipes.session.session import TrainingSession
 from cntk_kit_recipes.session.stop_request import StopRequest
@@ -122,7 +122,7 @@ def check_readers(context: ActionContext, section: Config) -> None:
 
 def _check_sgd(context: ActionContext, section: Config) -> None:
     settings_of(context, _sgd(section))
-    read_sequence_keys(_sgd(section))
+    sequence_keys_of(section, _sgd(section))
     read_early_stopping(_sgd(section))
     ranks_of(context, _sgd(section))
 
@@ -212,8 +212,11 @@ def train(
     """
     sequences = SEQUENCE_KEYS if lattice_criteria(network) else ()
     settings, learner = settings_of(context, sgd, note=context.log.line, used=sequences)
-    lattices = read_sequence_keys(sgd)
-    give_lattices(network, lattices)
+    lattices, computed = sequence_keys_of(section, sgd)
+    prepare = compute_here if computed else give_lattices
+    if computed:
+        context.log.line("SequenceWithSoftmax of the network computes what CNTK's reader did for DummyCriterion.")
+    prepare(network, lattices)
     ranks = ranks_of(context, sgd)
     if context.communicator is not None and not ranks.exchange:
         context.log.line(
@@ -241,7 +244,7 @@ def train(
             learner,
             for_factors(settings, readers[0].minibatch_factor),
             model,
-            load_model=_loading(context, network.origins, lattices),
+            load_model=_loading(context, network.origins, partial(prepare, keys=lattices)),
             cv_reader=readers[1] if len(readers) > 1 else None,
             hooks=context.hooks,
             log=log,
@@ -265,7 +268,7 @@ def train(
 
 
 def _loading(
-    context: ActionContext, origins: tuple[Origin, ...], lattices: SequenceKeys
+    context: ActionContext, origins: tuple[Origin, ...], prepare: Callable[[Network], Network]
 ) -> Callable[[Path, Any], Network]:
     """Return what loads the models of earlier epochs: the plugins of this run have a part in them from now on."""
     files = ModelFiles(context.plugins.registry)
@@ -273,7 +276,7 @@ def _loading(
     def load(path: Path, dtype: Any) -> Network:
         network = files.load(path, dtype)
         network.origins = merged(network.origins, origins)
-        return give_lattices(network, lattices)
+        return prepare(network)
 
     return load
 

@@ -99,10 +99,9 @@ def _parse(line: str, place: Location) -> Entry:
     if rest.endswith("|") or rest.startswith("|"):
         raise UnsupportedError(f"'{rest[:60]}' is a command, which is not run", where=place, hint=_COMMAND)
     words = rest.rsplit(None, 2)
-    times = [_seconds(word) for word in words[1:]]
-    if len(words) < 3 or None in times:
+    begin, end = (_seconds(word) for word in words[1:]) if len(words) == 3 else (None, None)
+    if begin is None or end is None:
         return Entry(key, rest, place)
-    begin, end = times[0] or 0.0, times[1] or 0.0
     if not begin < end:
         raise DataError(f"the piece from {begin:g} to {end:g} s ends before it begins", where=place, hint=_FORMS)
     return Entry(key, words[0], place, begin, end)

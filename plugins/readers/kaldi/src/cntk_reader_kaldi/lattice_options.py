@@ -13,7 +13,6 @@ from cntk_core.api import (
     ConfigError,
     Location,
     MissingKeyError,
-    UnsupportedError,
     at_least,
     option,
     options,
@@ -24,6 +23,7 @@ from cntk_reader_kaldi.lattice_paths import Scales
 LATTICES, ALIGNMENTS, CRITERION = "denlats", "alignments", "seqTrainCriterion"
 _CRITERIA = ("smbr", "mpfe")
 _COMPUTED = ("readerderiv", "seqtrainderiv", "readerobj", "seqtrainobj")
+_ADD = f"Add {CRITERION}=smbr or {CRITERION}=mpfe."
 _NOT_WHOLE = "Lattices belong to whole utterances: set frameMode=false and Truncated=false."
 
 
@@ -71,6 +71,13 @@ class LatticeOptions:
 
 
 @options
+class Computed:
+    """A block for what CNTK's reader computed; the action `train` gives it to the network."""
+
+    where: Location
+
+
+@options
 class AlignmentTable:
     """The table of ``alignments``."""
 
@@ -82,11 +89,10 @@ def read_lattices(section: Config, name: str, told: str, specifier: Any) -> Latt
     """Read the block ``denlats``. Raises CntkError."""
     keys = section.bind(LatticeKeys, what=told)
     where = section.location("rx")
-    acoustic = keys.acoustic_scale
-    if acoustic is None:
-        acoustic = 0.2
-    else:
-        _check_scale(section, acoustic)
+    acoustic = 0.2 if keys.acoustic_scale is None else keys.acoustic_scale
+    if not 0.0 < acoustic < float("inf"):
+        at = section.location("acousticScale")
+        raise ConfigError(f"acousticScale must be above 0, not {acoustic:g}", where=at)
     return LatticeOptions(
         name=name,
         table=specifier(keys.rx, where, keys.max_line_bytes),
@@ -109,37 +115,26 @@ def _phones(text: str, section: Config) -> tuple[int, ...]:
     return tuple(map(int, words))
 
 
-def _check_scale(section: Config, acoustic: float) -> None:
-    """Raise where the SGD block beside the reader has other scales than the lattices say."""
-    where = section.location("acousticScale")
-    if not 0.0 < acoustic < float("inf"):
-        raise ConfigError(f"acousticScale must be above 0, not {acoustic:g}", where=where)
-    beside = section.get("SGD")
-    if beside is None or not beside.is_block:
+def _check_scale(section: Config, errors: list[CntkError]) -> None:
+    """Say where the SGD block beside the reader has other scales than the lattices say."""
+    told, beside = section.own("acousticScale"), section.get("SGD")
+    if told is None or beside is None or not beside.is_block:
         return
-    block = beside.config()
+    block, acoustic = beside.config(), told.real()
     for key in ("seqGammarAMF", "seqGammarLMF"):
         value = block.own(key)
         given = 14.0 if value is None else value.real()
         if abs(given * acoustic - 1.0) > 1e-3:
-            raise ConfigError(
-                f"acousticScale={acoustic:g} of the lattices is {key}={1 / acoustic:g} of the SGD block, not {given:g}",
-                where=where,
-                hint=f"Write seqGammarAMF={1 / acoustic:g} ; seqGammarLMF={1 / acoustic:g} into the SGD block.",
-            )
+            text = f"acousticScale={acoustic:g} of the lattices is {key}={1 / acoustic:g} of the SGD block"
+            hint = f"Write seqGammarAMF={1 / acoustic:g} ; seqGammarLMF={1 / acoustic:g} into the SGD block."
+            errors.append(ConfigError(f"{text}, not {given:g}", where=section.location("acousticScale"), hint=hint))
+            return
 
 
-def refuse_computed(section: Config, told: str) -> None:
-    """Raise if a block is for what CNTK's reader computed itself: the criterion and its derivatives."""
+def is_computed(section: Config) -> bool:
+    """Tell whether a block is for what CNTK's reader computed itself: the criterion and its derivatives."""
     value = section.own("type")
-    if value is None or value.text.lower() not in _COMPUTED:
-        return
-    raise UnsupportedError(
-        f"{told}: {value.text} is computed by the network here, not by the reader",
-        where=section.location("type"),
-        hint="Remove the block and the network's input of its name, and write SequenceWithSoftmax (labels, scores, "
-        "scaledLogLikelihood) in place of DummyCriterion (objectives, derivatives, scores).",
-    )
+    return value is not None and value.text.lower() in _COMPUTED
 
 
 def with_lattices(
@@ -154,12 +149,16 @@ def with_lattices(
         keys: of the reader's block, by their names in Python.
         errors: what is wrong is added to them.
     """
-    streams = [one for one in found if not isinstance(one, AlignmentTable)]
+    streams = [one for one in found if not isinstance(one, AlignmentTable | Computed)]
+    computed = any(isinstance(one, Computed) for one in found)
     aligned = next((one for one in found if isinstance(one, AlignmentTable)), None)
     lattices = next((one for one in streams if isinstance(one, LatticeOptions)), None)
     criterion = keys["seq_train_criterion"]
-    if criterion is None and lattices is None and aligned is None:
+    if criterion is None and lattices is None and aligned is None and not computed:
         return tuple(streams)
+    if computed and criterion is None:
+        at = next(one.where for one in found if isinstance(one, Computed))
+        errors.append(MissingKeyError(f"{what} computes a criterion, and there is no {CRITERION}", where=at, hint=_ADD))
     where = block.location(CRITERION) if criterion is not None else block.where
     if lattices is None:
         hint = f"Add {LATTICES}=[ rx=ark:... ; kaldiModel=final.mdl ]."
@@ -175,7 +174,9 @@ def with_lattices(
         if wrong:
             text = f"stream '{lattices.name}' has lattices, which belong to whole utterances, and {key}=true"
             errors.append(ConfigError(text, where=lattices.where, hint=_NOT_WHOLE))
-    _check_criterion(block, criterion, where, errors)
+    if not computed:
+        _check_criterion(block, criterion, where, errors)
+        _check_scale(block.section(lattices.name), errors)
     first: Any = lattices
     whole = attrs.evolve(
         first,

@@ -24,9 +24,10 @@ from cntk_reader_kaldi.lattice_options import (
     LATTICES,
     AlignmentTable,
     AlignmentTableKeys,
+    Computed,
     LatticeOptions,
+    is_computed,
     read_lattices,
-    refuse_computed,
     with_lattices,
 )
 from cntk_reader_kaldi.tables import read_lines
@@ -154,7 +155,7 @@ def read_options(block: Config, what: str) -> KaldiReaderOptions:
 def read_stream(block: Config, name: str, what: str) -> StreamOptions:
     """Read the block of a stream of a composite: lattices need the blocks of others. Raises CntkError."""
     found = read_block(block, name, what)
-    if not isinstance(found, LatticeOptions | AlignmentTable):
+    if not isinstance(found, LatticeOptions | AlignmentTable | Computed):
         return found
     raise UnsupportedError(
         f"stream '{name}' of {what}: lattices cannot be a part of a composite",
@@ -163,11 +164,12 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
     )
 
 
-def read_block(block: Config, name: str, what: str) -> StreamOptions | AlignmentTable:
+def read_block(block: Config, name: str, what: str) -> StreamOptions | AlignmentTable | Computed:
     """Read a block inside the reader's: labels if it has ``mlfFile`` or ``labelDim``, features if it has no other."""
     section = block.section(name)
     told = f"stream '{name}' of {what}"
-    refuse_computed(section, told)
+    if is_computed(section):
+        return Computed(where=section.where)
     if name.lower() == LATTICES or (section.own("kaldiModel") is not None and section.own("labelDim") is None):
         return read_lattices(section, name, told, specifier_of)
     if name.lower() == ALIGNMENTS:

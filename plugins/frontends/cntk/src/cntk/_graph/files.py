@@ -19,7 +19,17 @@ from cntk._graph.errors import GraphError, told
 from cntk._graph.infer import infer_all
 from cntk._graph.leaves import current_value, set_value
 from cntk._graph.plain import python_value
-from cntk._graph.primitive import COMBINE, DROPOUT, RANDOM, Inside, Primitive, next_uid, postorder
+from cntk._graph.primitive import (
+    COMBINE,
+    DROPOUT,
+    FREQUENCY,
+    RANDOM,
+    SAMPLE,
+    Inside,
+    Primitive,
+    next_uid,
+    postorder,
+)  # fmt: skip
 from cntk._graph.records import axis_record, function_record, output_uid, shape_record
 from cntk._graph.written import custom_record, user_primitive, user_record
 from cntk.axis import Axis
@@ -331,7 +341,8 @@ def restore(function: Function, filename: Any) -> None:
         raise GraphError(f"'{filename}' has other parameters than the function")
     for each, found in zip(mine, theirs, strict=True):
         set_value(each, found.value)  # type: ignore[attr-defined, arg-type]
-    drawing = ([one for one in postorder([f._primitive]) if one.number in (RANDOM, DROPOUT)] for f in (function, other))
+    kinds = (RANDOM, DROPOUT, SAMPLE, FREQUENCY)
+    drawing = ([one for one in postorder([f._primitive]) if one.number in kinds] for f in (function, other))
     for one, kept in zip(*drawing, strict=False):
         one.attributes.update({key: kept.attributes[key] for key in ("rngSeed", OFFSET) if key in kept.attributes})
 
