@@ -1,8 +1,9 @@
-"""Speech of a made-up language, and the lattices that a recogniser of it would leave: ``python make_data.py``.
+"""Speech of a made-up language, and the lattices that a recogniser of it would leave: ``python make_data.py [SEED]``.
 
-Six phones of two states and silence follow each other as a bigram says. A frame is the mean of its state and noise that
-goes on from frame to frame, which no recogniser of single frames knows. The lattice of an utterance has at the times of
-its phones each phone that there is, with the bigram's score, and for each two neighbours one phone in their place.
+Eight phones of two states and silence follow each other as a bigram says. Vowels are long, consonants short: most
+frames are of vowels, half of the phones are consonants. What tells vowels from each other lies in one half of a frame's
+numbers, what tells consonants in the other, and there is noise on all. The lattice of an utterance has at the times of
+its phones, and at the middle of each, the phones that fit the frames best and those that were said.
 """
 
 from __future__ import annotations
@@ -13,18 +14,31 @@ from pathlib import Path
 
 import numpy as np
 
-PHONES = ("a", "e", "k", "m", "s", "t", "sil")
+VOWELS, CONSONANTS = ("a", "e", "i", "o"), ("k", "p", "s", "t")
+PHONES = (*VOWELS, *CONSONANTS, "sil")
 STATES = tuple(f"{phone}[{place}]" for phone in PHONES for place in ((2, 3) if phone != "sil" else (2,)))
-DIM = 8
-NOISE = 0.5
-STAY = 0.65
+DIM = 12
+NOISE = 0.8
+STAY = {"vowel": 0.85, "consonant": 0.3, "sil": 0.8}
+"""How probable it is that a state goes on for another frame."""
+
+FITTING = 3
+"""Phones that a lattice has for a piece of an utterance, beside the one that was said."""
+
 FARTHEST = 3
 """Pieces, two for each phone that was said, that a phone of a lattice may fill."""
 
 
+def kind_of(phone: int) -> str:
+    """Vowel, consonant or sil."""
+    return "vowel" if PHONES[phone] in VOWELS else "sil" if PHONES[phone] == "sil" else "consonant"
+
+
 def bigram() -> np.ndarray:
-    """Probabilities that a phone (row) is followed by a phone (column)."""
-    return np.random.default_rng(3).dirichlet(np.full(len(PHONES), 0.35), len(PHONES))
+    """Probabilities that a phone (row) is followed by a phone (column), never by itself."""
+    found = np.random.default_rng(3).dirichlet(np.full(len(PHONES), 0.5), len(PHONES))
+    np.fill_diagonal(found, 0.0)
+    return found / found.sum(axis=1, keepdims=True)
 
 
 def states_of(phone: int) -> list[int]:
@@ -32,11 +46,22 @@ def states_of(phone: int) -> list[int]:
     return [number for number, state in enumerate(STATES) if state.startswith(f"{PHONES[phone]}[")]
 
 
+def means() -> np.ndarray:
+    """The frame of each state without noise."""
+    found, half = np.random.default_rng(5).normal(size=(len(STATES), DIM)), DIM // 2
+    for phone in range(len(PHONES)):
+        if kind_of(phone) == "vowel":
+            found[states_of(phone), half:] *= 0.2
+        if kind_of(phone) == "consonant":
+            found[states_of(phone)] *= np.repeat([0.2, 1.5], half)
+    return found
+
+
 def speak(rng: np.random.Generator, phones: int) -> tuple[list[tuple[int, int]], list[int]]:
     """Return the phones of an utterance with their frames, and the state of each frame."""
     said, spoken, states = len(PHONES) - 1, [], []
     for _ in range(phones):
-        own = np.repeat(states_of(said), rng.geometric(1 - STAY, len(states_of(said)))).tolist()
+        own = np.repeat(states_of(said), rng.geometric(1 - STAY[kind_of(said)], len(states_of(said)))).tolist()
         spoken.append((said, len(own)))
         states += own
         said = int(rng.choice(len(PHONES), p=bigram()[said]))
@@ -45,34 +70,51 @@ def speak(rng: np.random.Generator, phones: int) -> tuple[list[tuple[int, int]],
 
 def frames_of(rng: np.random.Generator, states: list[int]) -> np.ndarray:
     """Return the features of some states."""
-    means = np.random.default_rng(5).normal(size=(len(STATES), DIM))
-    noise = rng.normal(size=(len(states), DIM))
-    for frame in range(1, len(states)):
-        noise[frame] = NOISE * noise[frame - 1] + np.sqrt(1 - NOISE**2) * noise[frame]
-    return (means[states] + 1.1 * noise).astype(">f4")
+    return (means()[states] + NOISE * rng.normal(size=(len(states), DIM))).astype(">f4")
 
 
-def lattice(spoken: list[tuple[int, int]]) -> bytes:
+def fitting(seen: np.ndarray, first: int, last: int, said: list[int]) -> list[int]:
+    """Return the phones that fit some frames best, and those of them that were said.
+
+    Args:
+        seen: log likelihood of each state at each frame, summed up to it, with a row of zeros in front.
+        first, last: from which frame to which.
+        said: the phones that were said there.
+    """
+    scores = {}
+    for phone in range(len(PHONES)):
+        own = states_of(phone)
+        cuts = range(first + 1, last) if len(own) == 2 else [last]
+        ways = [seen[cut, own[0]] - seen[first, own[0]] + seen[last, own[-1]] - seen[cut, own[-1]] for cut in cuts]
+        if ways:
+            scores[phone] = max(ways)
+    best = sorted(scores, key=lambda phone: -scores[phone])[:FITTING]
+    return sorted({*best, *(phone for phone in said if phone in scores)})
+
+
+def lattice(spoken: list[tuple[int, int]], frames: np.ndarray) -> bytes:
     """Return the lattice of an utterance in the binary form of CNTK's archives.
 
     There is a node for each phone at each time, for the bigram needs to know the phone before. Behind the last
     boundary arcs without frames lead to the end.
     """
-    cuts = [half for _, frames in spoken for half in (frames // 2, frames - frames // 2) if half]
-    ends, count = np.cumsum(cuts), len(PHONES)
+    halves = [(phone, half) for phone, count in spoken for half in (count // 2, count - count // 2) if half]
+    ends, count = np.cumsum([half for _, half in halves]), len(PHONES)
+    distances = ((frames[:, None] - means()) ** 2).sum(axis=2)
+    seen = np.concatenate([np.zeros((1, len(STATES))), np.cumsum(-distances / 2 / NOISE**2, axis=0)])
     scores = np.log(bigram() + 1e-4)
     times = [0, *np.repeat(ends, count).tolist(), int(ends[-1])]
     arcs = []
-    for place in range(len(cuts)):
+    for place in range(len(halves)):
         for back in range(1, min(FARTHEST, place + 1) + 1):
             node = 1 + (place - back) * count
             before = [(node + phone, phone) for phone in range(count)] if place >= back else [(0, count - 1)]
-            frames = int(ends[place] - (ends[place - back] if place >= back else 0))
+            first, last = int(ends[place - back]) if place >= back else 0, int(ends[place])
+            said = [phone for phone, _ in halves[place - back + 1 : place + 1]]
             arcs += [
-                (1 + place * count + phone, begin, scores[known, phone], phone, frames)
+                (1 + place * count + phone, begin, scores[known, phone], phone, last - first)
+                for phone in fitting(seen, first, last, said)
                 for begin, known in before
-                for phone in range(count)
-                if frames >= len(states_of(phone))
             ]
     last = len(times) - 1
     arcs += [(last, last - count + phone, 0.0, None, 0) for phone in range(count)]
@@ -111,14 +153,15 @@ def write_set(folder: Path, name: str, count: int, rng: np.random.Generator) -> 
     labels, script, said, table, archive = ["#!MLF!#"], [], [], [], b""
     for number in range(count):
         key = f"{name}{number:04d}"
-        spoken, states = speak(rng, int(rng.integers(8, 16)))
+        spoken, states = speak(rng, int(rng.integers(10, 18)))
+        frames = frames_of(rng, states)
         head = struct.pack(">iihh", len(states), 100_000, 4 * DIM, 9)
-        (folder / name / f"{key}.fea").write_bytes(head + frames_of(rng, states).tobytes())
+        (folder / name / f"{key}.fea").write_bytes(head + frames.tobytes())
         script.append(f"{key}.fea={name}/{key}.fea\n")
         said.append(" ".join([key, *(PHONES[phone] for phone, _ in spoken)]) + "\n")
         labels += [f'"*/{key}.lab"', *(f"{t} {t + 1} {STATES[state]}" for t, state in enumerate(states)), "."]
         table.append(f"{key}={f'{name}.lats' if not archive else ''}[{len(archive)}]\n")
-        archive += lattice(spoken) if name == "train" else b""
+        archive += lattice(spoken, frames) if name == "train" else b""
     (folder / f"{name}.scp").write_text("".join(script), encoding="utf-8")
     (folder / f"{name}.said").write_text("".join(said), encoding="utf-8")
     (folder / f"{name}.mlf").write_text("\n".join(labels) + "\n", encoding="utf-8")
@@ -130,23 +173,29 @@ def write_set(folder: Path, name: str, count: int, rng: np.random.Generator) -> 
     (folder / f"{name}.out.scp").write_text(outputs, encoding="utf-8")
 
 
-def main(folder: Path, train: int = 400, test: int = 150) -> None:
-    """Write the data and the files of the recogniser."""
-    rng = np.random.default_rng(1)
-    write_set(folder, "train", train, rng)
-    write_set(folder, "test", test, rng)
+def write_phones(folder: Path) -> None:
+    """Write the states of the phones and the probabilities between them."""
     tying = "".join(
-        f"{phone} t{len(states_of(number))} {' '.join(STATES[state] for state in states_of(number))}\n"
+        f"{phone} {kind_of(number)} {' '.join(STATES[state] for state in states_of(number))}\n"
         for number, phone in enumerate(PHONES)
     )
-    go = 1 - STAY
+    moves = ""
+    for kind, stay in STAY.items():
+        go = f"{1 - stay:g}"
+        moves += f"{kind} 1 1 0 {stay} {go}\n" if kind == "sil" else f"{kind} 2 1 0 0 {stay} {go} 0 0 {stay} {go}\n"
     (folder / "states.list").write_text("".join(f"{state}\n" for state in STATES), encoding="utf-8")
     # CNTK wants a short pause among the phones, which nobody says here.
     (folder / "phones.tying").write_text(f"{tying}sp pause sil[2]\n", encoding="utf-8")
-    (folder / "phones.transitions").write_text(
-        f"t1 1 1 0 {STAY} {go}\nt2 2 1 0 0 {STAY} {go} 0 0 {STAY} {go}\npause 1 0.5 0.5 {STAY} {go}\n", encoding="utf-8"
-    )
+    (folder / "phones.transitions").write_text(f"{moves}pause 1 0.5 0.5 0.5 0.5\n", encoding="utf-8")
+
+
+def main(folder: Path, train: int = 150, test: int = 300, seed: int = 1) -> None:
+    """Write the data and the files of the recogniser."""
+    rng = np.random.default_rng(seed)
+    write_set(folder, "train", train, rng)
+    write_set(folder, "test", test, rng)
+    write_phones(folder)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
+    main(Path(__file__).parent, seed=int(sys.argv[1]) if len(sys.argv) > 1 else 1)

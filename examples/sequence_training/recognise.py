@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from make_data import PHONES, STATES, STAY, bigram, states_of
+from make_data import PHONES, STATES, STAY, bigram, kind_of, states_of
 
 LANGUAGE = 1.0
 """Weight of the bigram: ``seqGammarLMF``."""
@@ -20,13 +20,13 @@ def transitions() -> np.ndarray:
     """Log scores from state to state: on in the same phone, or to the first state of another one."""
     found = np.full((len(STATES), len(STATES)), -1e30)
     for before in range(len(PHONES)):
-        own = states_of(before)
+        own, stay = states_of(before), STAY[kind_of(before)]
         for place, state in enumerate(own):
-            found[state, state] = np.log(STAY)
+            found[state, state] = np.log(stay)
             if place + 1 < len(own):
-                found[state, own[place + 1]] = np.log(1 - STAY)
+                found[state, own[place + 1]] = np.log(1 - stay)
         for after in range(len(PHONES)):
-            score = np.log(1 - STAY) + LANGUAGE * np.log(bigram()[before, after] + 1e-4)
+            score = np.log(1 - stay) + LANGUAGE * np.log(bigram()[before, after] + 1e-4)
             found[own[-1], states_of(after)[0]] = np.logaddexp(found[own[-1], states_of(after)[0]], score)
     return found
 

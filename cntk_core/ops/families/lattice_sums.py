@@ -10,6 +10,8 @@ minibatch at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +28,28 @@ _NO_SCORE = -200.0
 """Scores of a language model below are those of words that have none, such as a sentence's begin: they count as 0."""
 
 
+Sweep = tuple[Numbers, Numbers, Numbers, Numbers]
+
+
+@attrs.frozen
+class Sums:
+    """What computes best paths and sums over arcs: NumPy, or what an engine has compiled.
+
+    Attributes:
+        best_paths, sweep: as the functions of these names below.
+    """
+
+    best_paths: Callable[[Lattices, Numbers], tuple[Numbers, IntArray]]
+    sweep: Callable[[Lattices, Numbers, Numbers], Sweep]
+
+
 @attrs.frozen(eq=False)
 class Aligned:
     """The best path inside each segment.
 
     Attributes:
         scores: log likelihood of each segment. Shape ``(segments,)``.
-        rows: rows of the minibatch of the frames of all segments, in an order of their own.
+        rows: rows of the minibatch of the frames of all segments, one segment after the other.
         classes: the state's class at each of these.
         segments: the segment of each.
     """
@@ -43,8 +60,21 @@ class Aligned:
     segments: IntArray
 
 
-def align_segments(lattices: Lattices, logs: Numbers) -> Aligned:
-    """Find the best path of states inside each segment, with Viterbi's algorithm over all segments together.
+def align_segments(lattices: Lattices, logs: Numbers, sums: Sums) -> Aligned:
+    """Find the best path of states inside each segment.
+
+    Args:
+        lattices: the segments.
+        logs: log likelihoods, ``(rows, classes)``.
+        sums: what computes it.
+    """
+    scores, classes = sums.best_paths(lattices, logs)
+    segments = np.repeat(np.arange(len(lattices.lengths)), lattices.lengths)
+    return Aligned(np.maximum(scores, LOG_ZERO), lattices.frames, classes, segments)
+
+
+def best_paths(lattices: Lattices, logs: Numbers) -> tuple[Numbers, IntArray]:
+    """Return the best score of each segment, and the classes of its frames, with Viterbi's algorithm over all together.
 
     Args:
         lattices: the segments.
@@ -69,22 +99,17 @@ def align_segments(lattices: Lattices, logs: Numbers) -> Aligned:
         seen = logs[rows[:, None], states[:count]]
         best[:count] = np.maximum(np.where(absent[:count], LOG_ZERO, best[:count] + seen), LOG_ZERO)
     out = best + leave
-    scores = np.where(lengths > 0, out.max(axis=1, initial=LOG_ZERO), lattices.skip[order])
+    scores = np.empty_like(lattices.skip)
+    scores[order] = np.where(lengths > 0, out.max(axis=1, initial=LOG_ZERO), lattices.skip[order])
     place = out.argmax(axis=1) if len(out) else np.zeros(0, np.int64)
-    numbers: list[list[IntArray]] = [[], [], []]
+    classes = np.empty_like(lattices.frames)
     for step in range(steps - 1, -1, -1):
         own = np.arange(alive[step])
         if step + 1 < steps:
             later = np.arange(alive[step + 1])
             place[later] = came[step][later, place[later]]
-        for found, new in zip(
-            numbers, (lattices.frames[offsets[own] + step], states[own, place[own]], order[own]), strict=True
-        ):
-            found.append(new)
-    by_segment = np.empty_like(scores)
-    by_segment[order] = np.maximum(scores, LOG_ZERO)
-    rows, classes, segments = (np.concatenate([np.zeros(0, np.int64), *found]) for found in numbers)
-    return Aligned(by_segment, rows, classes, segments)
+        classes[offsets[own] + step] = states[own, place[own]]
+    return scores, classes
 
 
 @attrs.frozen
@@ -114,7 +139,7 @@ class PathSums:
     through: Numbers
 
 
-def sum_paths(lattices: Lattices, acoustic: Numbers, matches: Numbers, weights: Weights) -> PathSums:
+def sum_paths(lattices: Lattices, acoustic: Numbers, matches: Numbers, weights: Weights, sums: Sums) -> PathSums:
     """Sum over all paths.
 
     Args:
@@ -122,10 +147,32 @@ def sum_paths(lattices: Lattices, acoustic: Numbers, matches: Numbers, weights: 
         acoustic: log likelihood of each arc.
         matches: correct frames of each arc.
         weights: of the scores.
+        sums: what computes it.
     """
     language = np.where(lattices.language < _NO_SCORE, 0.0, lattices.language)
     scores = (acoustic + weights.lmf * language + weights.word_penalty) / weights.amf - weights.boost * matches
     scores = np.where(acoustic < _NOTHING, LOG_ZERO, scores)
+    ahead, behind, before, after = sums.sweep(lattices, scores, matches)
+    totals = ahead[lattices.lasts]
+    shares = ahead[lattices.begins] + scores + behind[lattices.ends] - totals[lattices.owners]
+    alive = (totals > _NOTHING)[lattices.owners] & (scores > _NOTHING)
+    chances = np.where(alive, np.exp(np.minimum(shares, 0.0)), 0.0)
+    through = before[lattices.begins] + matches + after[lattices.ends]
+    return PathSums(totals, chances, before[lattices.lasts], through)
+
+
+def sweep(lattices: Lattices, scores: Numbers, matches: Numbers) -> Sweep:
+    """Go forward and backward over the arcs.
+
+    Args:
+        lattices: the arcs.
+        scores: of each arc.
+        matches: correct frames of each arc.
+
+    Returns:
+        For each node: log sum of all ways from the first node, and to the last one; mean number of correct frames of
+        the ways from the first, and to the last.
+    """
     ahead = np.full(lattices.nodes, LOG_ZERO)
     ahead[lattices.firsts] = 0.0
     for arcs in lattices.steps:
@@ -136,14 +183,9 @@ def sum_paths(lattices: Lattices, acoustic: Numbers, matches: Numbers, weights: 
     for arcs in reversed(lattices.steps):
         ways = behind[lattices.ends[arcs]] + scores[arcs]
         np.logaddexp.at(behind, lattices.begins[arcs], np.maximum(ways, LOG_ZERO))
-    totals = ahead[lattices.lasts]
-    sums = ahead[lattices.begins] + scores + behind[lattices.ends] - totals[lattices.owners]
-    alive = (totals > _NOTHING)[lattices.owners] & (scores > _NOTHING)
-    chances = np.where(alive, np.exp(np.minimum(sums, 0.0)), 0.0)
     before = _means(lattices.steps, lattices.begins, lattices.ends, scores, ahead, matches)
     after = _means(lattices.steps[::-1], lattices.ends, lattices.begins, scores, behind, matches)
-    through = before[lattices.begins] + matches + after[lattices.ends]
-    return PathSums(totals, chances, before[lattices.lasts], through)
+    return ahead, behind, before, after
 
 
 def _means(
@@ -157,3 +199,6 @@ def _means(
         gain = (means[source[arcs]] + matches[arcs]) * np.where(dead, 0.0, share)
         np.add.at(means, target[arcs], gain)
     return means
+
+
+BY_NUMPY = Sums(best_paths, sweep)

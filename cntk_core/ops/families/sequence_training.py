@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 
 from cntk_core.errors import DataError, ShapeError
 from cntk_core.ops.families.frame_moves import layout_of
-from cntk_core.ops.families.lattice_sums import Aligned, PathSums, Weights, align_segments, sum_paths
+from cntk_core.ops.families.lattice_sums import (
+    BY_NUMPY,
+    Aligned,
+    PathSums,
+    Sums,
+    Weights,
+    align_segments,
+    sum_paths,
+)
 from cntk_core.ops.families.lattices import LATTICE_COLUMNS, Lattices, read_lattices
 from cntk_core.ops.families.softmax import log_softmax
 from cntk_core.ops.language.define import define_op
@@ -117,12 +125,11 @@ class _Found:
 
 
 def _matches(lattices: Lattices, aligned: Aligned, labels: IntArray) -> Numbers:
-    """Return how many frames of each arc have their label; none of silence."""
+    """Return how many frames of each arc count as correct: those with their label, if the rows do not say."""
     arcs = lattices.arcs[aligned.segments]
     right = (aligned.classes == labels[aligned.rows]) & (arcs >= 0)
     counts = np.bincount(arcs[right], minlength=len(lattices.begins)).astype(np.float64)
-    counts[lattices.silence] = 0.0
-    return counts
+    return np.where(lattices.correct > 0, lattices.correct - 1.0, counts)
 
 
 def _spread(shape: tuple[int, int], aligned: Aligned, arcs: IntArray, amounts: Numbers) -> Numbers:
@@ -133,15 +140,17 @@ def _spread(shape: tuple[int, int], aligned: Aligned, arcs: IntArray, amounts: N
     return found.reshape(shape)
 
 
-def _search(lattices: Lattices, logs: Numbers, labels: IntArray, attributes: SequenceTrainingAttributes) -> _Found:
+def _search(
+    lattices: Lattices, logs: Numbers, labels: IntArray, attributes: SequenceTrainingAttributes, by: Sums
+) -> _Found:
     """Compute what a minibatch has."""
-    aligned = align_segments(lattices, logs)
+    aligned = align_segments(lattices, logs, by)
     if attributes.do_reference_align:
         labels = _referenced(lattices, aligned, labels)
     own = lattices.arcs >= 0
     acoustic = np.bincount(lattices.arcs[own], aligned.scores[own], len(lattices.begins)).astype(np.float64)
     matches = _matches(lattices, aligned, labels)
-    sums = sum_paths(lattices, acoustic, matches, attributes.weights)
+    sums = sum_paths(lattices, acoustic, matches, attributes.weights, by)
     arcs = lattices.arcs[aligned.segments]
     posterior = _spread(logs.shape, aligned, arcs, sums.chances)
     at_label = np.arange(len(labels)), labels
@@ -205,7 +214,7 @@ def _gradient(
     aliases={"ndl": ("SEWithSM",)},
 )
 def SEQUENCE_WITH_SOFTMAX(
-    xp: Any, inputs: Sequence[Array], attributes: SequenceTrainingAttributes, context: OpContext
+    xp: Any, inputs: Sequence[Array], attributes: SequenceTrainingAttributes, context: OpContext, by: Sums = BY_NUMPY
 ) -> Array:
     """Sequence training over lattices (MMI, sMBR); inputs: labels, scores, log likelihoods, lattices of the reader."""
     if len(inputs) < 4:
@@ -220,6 +229,6 @@ def SEQUENCE_WITH_SOFTMAX(
     top = int(lattices.states.max(initial=-1))
     if top >= logs.shape[1]:
         raise DataError(f"{WHO}: the lattices have the class {top}, and there are {logs.shape[1]} scores")
-    found = _search(lattices, logs, _classes(inputs[0], context.framed[0]), attributes)
+    found = _search(lattices, logs, _classes(inputs[0], context.framed[0]), attributes, by)
     context.saved.update(found=found, logs=log_softmax(np, np.asarray(scores, np.float64)))
     return scalar(xp, found.value, scores)

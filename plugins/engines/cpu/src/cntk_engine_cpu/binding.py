@@ -32,6 +32,7 @@ from cntk_engine_cpu import (
     elementwise,
     elementwise_gradient,
     fallback,
+    lattices,
     layer_norm,
     loop_kernels,
     loops,
@@ -88,6 +89,7 @@ KERNELS: tuple[Kernel, ...] = (
     ),
     *pooling.KERNELS,
     *layer_norm.KERNELS,
+    *lattices.KERNELS,
     *kernels(
         "cpu",
         ["BatchNormalization"],

@@ -82,6 +82,10 @@ def Convolution(
     kernel = as_tuple(filter_shape)
     steps, padded = padded_to(kernel, strides, "strides"), padded_to(kernel, pad, "pad")
     spread = padded_to(kernel, dilation, "dilation")
+    if sequential and steps[0] != 1:
+        raise NotImplementedError(
+            "Convolution: along sequences it takes one step after the other: strides begin with 1"
+        )
     maps = () if num_filters is None else as_tuple(num_filters)
     fake = not maps
     W = Parameter((*(maps or (1,)), INFERRED, *kernel), name="W",
@@ -92,6 +96,8 @@ def Convolution(
         value: Any = x
         if sequential:
             value = _window(value, kernel, padded[0], reduction_rank)
+            if not padded[0] and kernel[0] > 1:
+                value = sequence.slice(value, 0, 1 - kernel[0])  # steps behind which too few follow
         if reduction_rank == 0:
             value = expand_dims(value, Axis.new_leading_axis())
         inside = (False, *padded[1:]) if sequential else padded
@@ -170,7 +176,7 @@ def Convolution1D(
     """A convolution along one axis; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution1D", 1, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, op_name="Convolution1D", name=name)  # fmt: skip
+                       reduction_rank, dilation=dilation, name=name)  # fmt: skip
 
 
 @optional
@@ -213,7 +219,7 @@ def Convolution3D(
     """A convolution along three axes; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution3D", 3, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, groups=groups, op_name="Convolution3D",
+                       reduction_rank, dilation=dilation, groups=groups,
                        name=name)  # fmt: skip
 
 

@@ -115,10 +115,9 @@ def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: An
         value = 0
     if isinstance(value, int | float | np.number):
         return Constant(value, () if shape is None else shape, _SINGLE if dtype is None else dtype, device, name)
-    array = np.asarray(value)
-    if dtype is None and array.dtype in (np.float32, np.float64):
-        dtype = array.dtype
-    return Constant(array, shape, _SINGLE if dtype is None else dtype, device, name)
+    if dtype is None and isinstance(value, np.ndarray) and value.dtype in (np.float32, np.float64):
+        dtype = value.dtype
+    return Constant(np.asarray(value), shape, _SINGLE if dtype is None else dtype, device, name)
 
 
 # -- several functions as one -------------------------------------------------------------------------------

@@ -153,12 +153,11 @@ def flatten(x: Any, axis: Any = None, name: str = "") -> Function:
 
     def inside(a: Variable) -> Function:
         dims = a._shape or ()
-        cut = place + len(dims) + 1 if place < 0 else place
+        cut = place + len(dims) + 1 if place < 0 else place  # -1 is behind the last axis
         if not 0 <= cut <= len(dims):
-            raise GraphError(f"flatten: {a} has {len(dims)} axes, so there is no place {place}")
-        rows = int(np.prod(dims[:cut], dtype=int))
-        columns = int(np.prod(dims[cut:], dtype=int))
-        return reshape(a, (rows, columns))
+            raise ValueError(f"flatten: {value} has {len(dims)} axes, so it cannot be cut at the axis {place}")
+        parts = dims[:cut], dims[cut:]
+        return reshape(a, tuple(-1 if min(each, default=0) < 0 else int(np.prod(each, dtype=int)) for each in parts))
 
     return block("Flatten", name, [value], inside)
 

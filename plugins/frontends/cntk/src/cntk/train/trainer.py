@@ -39,6 +39,8 @@ class Trainer(LibraryTrainer):
         self._loss, self._metric = loss_and_metric(criterion)
         self._model = _function(model)
         given = parameter_learners if isinstance(parameter_learners, list | tuple) else [parameter_learners]
+        if not given:
+            raise ValueError("a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)")
         self._learners = tuple(given)
         if not self._learners or None in self._learners:
             raise ValueError(
