@@ -129,7 +129,7 @@ def test_operands_and_axes_that_there_are_not():
             ),
             "cut": (
                 lambda: C.flatten(x(2, 3), 3),
-                "flatten: Placeholder('x', [#], [2 x 3]) has 2 axes, so there is no place 3",
+                "flatten: Input('x', [#], [2 x 3]) has 2 axes, so it cannot be cut at the axis 3",
             ),
             "gradient": (
                 lambda: C.abs(C.parameter(2)).grad({}, wrt=[C.input_variable((2, 3), needs_gradient=True, name="x")]),
