@@ -41,9 +41,7 @@ class Trainer(LibraryTrainer):
         given = parameter_learners if isinstance(parameter_learners, list | tuple) else [parameter_learners]
         self._learners = tuple(given)
         if not self._learners or None in self._learners:
-            raise ValueError(
-                "a trainer needs a learner at least: Trainer(model, criterion, C.sgd(model.parameters, lr))"
-            )
+            raise ValueError("a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)")
         self._writers = _listed(progress_writers)
         for learner in self._learners:
             learner.add_progress_writers(self._writers)
