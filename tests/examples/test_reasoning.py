@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from cntk_core.model import Model
 from cntk_kit_recipes.cli import main
 
 EVALUATED = r"Final Results: .*errors = +([\d.]+)% .*reading = ([\d.]+)"
@@ -41,6 +42,23 @@ def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[s
     assert main(["configFile=reasoning.cntk", "model=fixed", "reads=2", "Train=[SGD=[maxEpochs=1]]"]) == 0
     rows = script(folder / "readings.py")["table"](folder)["fixed2"]
     assert {round(readings, 2) for _, readings in rows.values()} == {2.0}
+
+
+@pytest.mark.slow
+def test_graphs_of_other_sizes_and_another_reward(example, script, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = example("reasoning", train=2, test=2)
+    sizes = ["--nodes", "6", "--edges", "7", "--farthest", "2", "--train", "40", "--seed", "3"]
+    script(folder / "make_data.py")["from_command_line"]([str(folder), *sizes])
+    assert {*(folder / "train.txt").read_text(encoding="utf-8").split()} == {"0", "1", "2"}
+    smaller = ["nodes=6", "edges=7", "pairs=42", "reads=2", "Train=[SGD=[maxEpochs=2]]"]
+    assert main(["configFile=reasoning.cntk", "model=baseline", *smaller]) == 0
+    found = re.search(EVALUATED, capsys.readouterr().err)
+    assert found is not None
+    assert 1 < float(found[2]) < 2
+    baselines = Model.load("run/baseline2/net.dnn").network["baselines"].value
+    assert baselines.shape == (2,)
+    assert (baselines > 0.01).all()
+    assert (baselines < 1).all()
 
 
 @pytest.mark.thorough
