@@ -245,5 +245,5 @@ def test_an_initial_state_has_the_shape_of_the_value_or_is_a_number(op, state, f
     if fits:
         assert core_op(op).infer([(2, 3), state], DelayAttributes()) == (2, 3)
         return
-    with pytest.raises(ShapeError, match="the initial state .* does not fit the value"):
+    with pytest.raises(ShapeError, match=r"the initial state .* does not fit the value"):
         core_op(op).infer([(2, 3), state], DelayAttributes())
