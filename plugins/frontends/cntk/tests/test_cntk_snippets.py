@@ -41,7 +41,7 @@ MESSAGES = {
         "a block has at least one sample: block_size cannot be 0"
     ),
     "C.Trainer(None, C.reduce_sum(C.input_variable(2) * C.parameter(2)), [])": (
-        "a trainer needs a learner at least: Trainer(model, criterion, C.sgd(model.parameters, lr))"
+        "a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)"
     ),
 }
 
