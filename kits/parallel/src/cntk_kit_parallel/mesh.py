@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from cntk_core.errors import RankGone
 from cntk_kit_parallel.mesh_bytes import LARGEST, BadMessage, Bytes, await_room
