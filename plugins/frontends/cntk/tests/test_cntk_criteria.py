@@ -387,8 +387,12 @@ def test_classes_are_drawn_in_the_original_s_order() -> None:
     apart = C.random_sample([0.1, 0.2, 0.3, 0.4], 3, False, seed=5)
     assert apart.eval().indices.tolist() == [3, 0, 1]
     assert apart.root_function.attributes["rngOffset"] == 3
-    often = C.random_sample_inclusion_frequency([0.1, 0.2, 0.3, 0.4], 2, False, seed=5).eval()
-    np.testing.assert_allclose(often, [0.2152, 0.4014, 0.5597, 0.6911], atol=1e-4)
+    weights = C.parameter(4, init=np.array([0.1, 0.2, 0.3, 0.4], np.float32))
+    often = C.random_sample_inclusion_frequency(weights, 2, False, seed=5)
+    for _ in range(2):  # it stays as it is until the weights change
+        np.testing.assert_allclose(often.eval(), [0.2152, 0.4014, 0.5597, 0.6911], atol=1e-4)
+    weights.value = np.array([0.1, 0.2, 0.3, 0.5], np.float32)
+    np.testing.assert_allclose(often.eval(), [0.2045, 0.3822, 0.5343, 0.7665], atol=1e-4)
     for weights, told in (
         ([0.5, -0.5], "the weight of a class to be sampled is negative: -0.5"),
         ([0.5, 0.0], "2 classes are to be sampled, but only 1 have a weight"),

@@ -17,6 +17,9 @@ from cntk_core.api.builders import UserFunction, infer_node, op_of
 _EXPERIMENTS = 10
 """So often the original draws to estimate how many draws it takes."""
 
+_KNOWN = "frequency"
+"""Beside the programs of a function: weights, and how often classes are expected with them."""
+
 
 def sample_as_there(primitive: Primitive, node: Node) -> None:
     """Let a node that draws classes, or says how often they are drawn, go on in the stream of its function."""
@@ -30,8 +33,12 @@ def sample_as_there(primitive: Primitive, node: Node) -> None:
 
         def forward(self, context: Any, weights: Any) -> Any:
             sums = _sums(weights, 1 if again else count)
-            if primitive.number == FREQUENCY:
-                return _frequency(primitive, sums, count, again).astype(weights.dtype).reshape(shape)
+            if primitive.number == FREQUENCY:  # the original finds it anew only when the weights change
+                known, found = primitive.programs.get(_KNOWN, (None, None))
+                if known != (now := sums.tobytes()):
+                    found = _frequency(primitive, sums, count, again)
+                    primitive.programs[_KNOWN] = now, found
+                return found.astype(weights.dtype).reshape(shape)
             classes, _ = _drawn(primitive, sums, count, again)
             found = np.zeros((count, sums.size), weights.dtype)
             found[np.arange(count), classes] = 1.0
