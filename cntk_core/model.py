@@ -30,6 +30,7 @@ from cntk_core.ops.families.normalization import BatchNormalizationAttributes
 from cntk_core.ops.language.layouts import slot_layout
 from cntk_core.plan.arrays import OneHot, Taken, one_hot, take_arrays
 from cntk_core.plan.make import make_plan
+from cntk_core.plugins.addresses import deliver, local_path
 from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.layout import SequenceLayout
@@ -213,8 +214,10 @@ class Model:
         """
         writer = ModelFiles(self.plugins.registry).writer(path, form)
         writer.take_settings({name: str(value) for name, value in settings.items()})
-        writer.save(self.network, Path(path))
-        return writer.check(self.network, Path(path)) if check else ""
+        file = Path(local_path(path))
+        writer.save(self.network, file)
+        deliver()
+        return writer.check(self.network, file) if check else ""
 
     def onnx(self, path: str | Path, **settings: Any) -> str:
         """Write a graph of ONNX, as :meth:`save` writes any format; ``check=True`` has onnxruntime run it."""

@@ -27,6 +27,7 @@ from cntk_core.network.node import Node
 from cntk_core.plan.arrays import take_arrays
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan, marked_assignments
+from cntk_core.plugins.addresses import deliver, local_family, local_path
 from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.chosen_nodes import check_network, choose_nodes
@@ -318,6 +319,7 @@ class Trainer:
                     path, folder, network, store, progress, leave_out=without, position=position, of_ranks=of_ranks
                 )
                 remove_unnamed(folder)
+                deliver(whole=False)
             except (OSError, TypeError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise TrainingError(
@@ -394,7 +396,8 @@ class Trainer:
             OSError: it cannot be written; what was there is untouched.
         """
         if self._ranks.is_main:
-            save_model(self.model.network, Path(path))
+            save_model(self.model.network, Path(local_path(path)))
+            deliver()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._ranks.exchange:
@@ -437,8 +440,9 @@ def _minibatch(plan: Plan, data: Data) -> Minibatch | None:
 
 
 def _checkpoint_path(path: str | Path) -> Path:
-    path = Path(path)
-    return path if path.name.endswith(SUFFIX) else path.with_name(path.name + SUFFIX)
+    model = Path(local_path(path)).with_suffix("") if str(path).endswith(SUFFIX) else Path(local_path(path))
+    local_family(model)
+    return model.with_name(model.name + SUFFIX)
 
 
 def _made_again(kind: type[Trainer], network: Network, given: Mapping[str, Any], files: Mapping[str, bytes]) -> Trainer:

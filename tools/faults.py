@@ -58,6 +58,9 @@ SYMMETRIC = (
     "plus",
     "element_times",
     "not_equal",
+    "equal",
+    "bitwise_or",
+    "bitwise_xor",
 )
 """Functions to which it is all one in which order their first two arguments come: sums, products, comparisons."""
 

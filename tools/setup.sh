@@ -6,6 +6,13 @@
 #   UV      uv executable; empty: use venv and pip
 set -eu
 cd "$(dirname "$0")/.."
+case ${1:-} in
+-*)
+    sed -n '2,/^set/{s/^# \{0,1\}//p;}' tools/setup.sh
+    case $1 in -h | --help) exit 0 ;; esac
+    exit 2
+    ;;
+esac
 wheel=${1:-}
 venv=.venv
 bin=bin

@@ -84,6 +84,7 @@ if TYPE_CHECKING:  # as _LATER says
     from cntk_core.model import Model
     from cntk_core.ops.families.outputs import define_outputs
     from cntk_core.plan.plan import Plan
+    from cntk_core.plugins.addresses import deliver, local_path, with_addresses
     from cntk_core.plugins.registering import register, unregister
     from cntk_core.plugins.registry import Registry
 
@@ -189,6 +190,7 @@ __all__ = [
     "core_ops",
     "define_op",
     "define_outputs",
+    "deliver",
     "did_you_mean",
     "elements",
     "elementwise_op",
@@ -196,6 +198,7 @@ __all__ = [
     "hookimpl",
     "is_delay",
     "kernel",
+    "local_path",
     "local_rank",
     "nearest",
     "option",
@@ -206,6 +209,7 @@ __all__ = [
     "show",
     "to_cntk",
     "unregister",
+    "with_addresses",
 ]
 
 _LATER = {
@@ -219,9 +223,12 @@ _LATER = {
     "UserLearner": "cntk_core.contract.user_learner",
     "Verb": "cntk_core.contract.verb",
     "define_outputs": "cntk_core.ops.families.outputs",
+    "deliver": "cntk_core.plugins.addresses",
+    "local_path": "cntk_core.plugins.addresses",
     "local_rank": "cntk_core.contract.local_rank",
     "register": "cntk_core.plugins.registering",
     "unregister": "cntk_core.plugins.registering",
+    "with_addresses": "cntk_core.plugins.addresses",
 }
 """Names that are imported when somebody asks for them: a plugin needs them seldom, or for types alone."""
 

@@ -15,6 +15,7 @@ from cntk_core.contract.simulation import (
 from cntk_kit_parallel.background_worker import BackgroundWorker, sum_by_rank
 from cntk_kit_parallel.mesh import Mesh
 from cntk_kit_parallel.mesh_communicator import MeshCommunicator
+from cntk_kit_parallel.mesh_joining import Joining
 from cntk_kit_parallel.process_locations import Whereabouts
 from cntk_kit_parallel.rendezvous import Rendezvous
 
@@ -24,6 +25,7 @@ KIT_VERSION = "1.0"
 __all__ = [
     "KIT_VERSION",
     "BackgroundWorker",
+    "Joining",
     "Launcher",
     "Mesh",
     "MeshCommunicator",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from cntk_core.config.addresses import as_path
 from cntk_core.config.parser import parse_entries
 from cntk_core.config.section import Config
 from cntk_core.config.source import COMMAND_LINE, SourceText, read_file
@@ -138,7 +139,7 @@ class _Reader:
     def argument(self, argument: Argument, base: Path) -> SourceText:
         if not argument.is_file:
             return SourceText(argument.text, (0,), (argument.where,))
-        path = base / (argument.directory or "") / argument.text
+        path = base / (argument.directory or "") / as_path(argument.text, argument.where)
         if (first := self._named.get(_same(path))) is not None:
             raise ConfigError(
                 f"the config file '{argument.text}' is named twice",
@@ -192,8 +193,8 @@ class _Reader:
 
     def _find(self, name: str, where: Location) -> Path:
         """Return the path of an include: from the current directory as in the original, else beside the file."""
-        path = self._directory / name
-        beside = Path(where.file).parent / name
+        path = self._directory / as_path(name, where)
+        beside = Path(as_path(str(Path(where.file).parent / name), where))
         return beside if not path.exists() and where.file != COMMAND_LINE and beside.exists() else path
 
 

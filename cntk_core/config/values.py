@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import attrs
 
+from cntk_core.config.addresses import as_path, with_paths
 from cntk_core.config.evaluated import Content
 from cntk_core.config.lexer import block_contents
 from cntk_core.config.parser import is_block, parse_elements
@@ -130,15 +131,15 @@ class Value:
     def _runs(self) -> list[tuple[tuple[SourceText, Content | None], int]]:
         """Return the elements of an array, each with how many times it stands there."""
         if self.content is None or (self.content.elements is None and self.content.entries is None):
-            return [((element.value, None), element.count) for element in parse_elements(self.full())]
+            return [((element.value, None), element.count) for element in parse_elements(with_paths(self.full()))]
         return [((element.text, element), 1) for element in self.content.elements or (self.content,)]
 
     def _element(self, raw: SourceText, content: Content | None, index: int) -> Value:
         return Value(raw, f"{self.name}[{index}]", raw.where, self._scope, content=content)
 
     def string(self) -> str:
-        """Return the text as it is (a block with its braces)."""
-        return self.full().text
+        """Return the text as it is (a block with its braces); of an address, the path of the copy that is here."""
+        return as_path(self.full().text, self.where)
 
     def boolean(self) -> bool:
         """Return a truth value, written as the original accepts it."""

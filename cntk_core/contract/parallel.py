@@ -131,6 +131,8 @@ class Communicator(Component):
             have ``__cuda_array_interface__``), and then return such of CuPy. All ranks give the same kind.
         watch: how long ranks wait.
         is_elastic: the others go on when a rank is lost; see :meth:`tolerate_losses`.
+        takes_newcomers: :meth:`regroup` takes in ranks that come to those that have begun without them.
+        has_joined: this rank has come so; the others tell it what they are at.
         priority: where nobody names a communicator, ``cntk -n`` asks the one with the highest first for its launcher.
         rank_variables: the variables in which a launcher of these ranks says which one a process is and how many there
             are, ``"MY_RANK.MY_SIZE"``; with ``".fallback"`` behind, they count where no other launcher's are set. A
@@ -140,15 +142,22 @@ class Communicator(Component):
     priority: ClassVar[int] = 0
     rank_variables: ClassVar[tuple[str, ...]] = ()
     takes_device_arrays: ClassVar[bool] = False
+    takes_newcomers: ClassVar[bool] = False
 
     rank: int = 0
     size: int = 1
     bytes_sent: int = 0
     watch: Watch
     is_elastic: bool = False
+    has_joined: bool = False
 
     def __init__(self) -> None:
         self.watch = Watch()
+
+    @property
+    def newcomers(self) -> int:
+        """How many wait for the next :meth:`regroup`, as rank 0 knows."""
+        return 0
 
     @classmethod
     def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
@@ -404,7 +413,7 @@ class Parallelizer(Component):
         reduces_gradients: whether this is a gradient scheme.
         group: of a model scheme, the ranks whose gradients are merged with those of this one; None for no others.
         saves_inside: of a model scheme, whether :attr:`has_met` is ever true, so that training can be saved inside an
-            epoch. A gradient scheme can always be.
+            epoch; a gradient scheme can always be. After ``meet_every`` samples of a rank, if that is not 0, it should.
         has_met: of a model scheme, that all ranks have just come together in :meth:`sync`, none of them at the end of
             its data: they have the same parameters, and :meth:`state` may be asked for.
         aggregations: made for :meth:`needs`, by name.
@@ -419,7 +428,7 @@ class Parallelizer(Component):
         self.settings = options if options is not None else type(self).options()
         self.aggregations: Mapping[str, GradientAggregation] = dict(aggregations or {})
         self.group: Communicator | None = None
-        self.has_met = False
+        self.has_met, self.meet_every = False, 0
         self.say: Callable[[str], None] = lambda text: None
         self.show_every = 0
 

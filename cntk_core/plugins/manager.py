@@ -77,6 +77,7 @@ class PluginManager:
         registry: components and ops by name.
         hook: pluggy's callers, ``manager.hook.cntk_configure(config=...)``.
         hooks_offers: the hooks of installed wheels.
+        hooks_of_files: what has hooks in plugin files, and in which.
 
     Raises:
         PluginError: a plugin file cannot be used.
@@ -95,6 +96,7 @@ class PluginManager:
     ) -> None:
         self.registry = Registry()
         self.hooks_offers: list[HooksOffer] = []
+        self.hooks_of_files: list[tuple[object, Source]] = []
         self._report = report
         self._problems: dict[HooksOffer, PluginError] = {}
         self._sources: dict[int, Source] = {}
@@ -275,6 +277,7 @@ class PluginManager:
         for plugin in hooks:
             try:
                 self._register(plugin, Source(path), f"plugin file '{path}'")
+                self.hooks_of_files.append((plugin, Source(path)))
             except PluginError as error:
                 raise at(error, Location(path)) from error
         if not (found or hooks):

@@ -10,6 +10,7 @@ from cntk_core.contract.component import Unavailable
 from cntk_core.contract.model_format import BEGIN, ModelFormat
 from cntk_core.errors import ModelFormatError, PluginError, WrongResult, shown
 from cntk_core.network.network import Network
+from cntk_core.plugins.addresses import deliver, local_path
 from cntk_core.plugins.discovery import CORE_WHEEL
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class ModelFiles:
     def is_model(self, path: str | Path) -> bool:
         """Whether a file is a model of any format; a recipe is none, and a file that cannot be read neither."""
         try:
-            return self._recognize(Path(path)) is not None
+            return self._recognize(Path(local_path(path))) is not None
         except ModelFormatError:
             return False
 
@@ -44,7 +45,7 @@ class ModelFiles:
             ModelFormatError: the file cannot be read, no format recognizes it, or it is damaged.
             UnsupportedError: there is something in it that cannot be read yet.
         """
-        file = Path(path)
+        file = Path(local_path(path, again=True))
         found = self._recognize(file)
         if found is None:
             raise ModelFormatError(f"'{path}' is no model: no format recognizes it", hint=self._known())
@@ -61,7 +62,8 @@ class ModelFiles:
             CntkError: the network cannot be written in this format, or nothing is written in it.
             OSError: the file cannot be written.
         """
-        self.writer(path, name).save(network, Path(path))
+        self.writer(path, name).save(network, Path(local_path(path)))
+        deliver()
 
     def writer(self, path: str | Path, name: str = "") -> ModelFormat:
         """Return the format of a name; by default that which the suffix of a file says, else the core's own.

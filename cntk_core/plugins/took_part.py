@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cntk_core.plugins.discovery import OWN_WHEELS
@@ -66,6 +67,9 @@ def _hook_origins(plugins: PluginManager) -> Iterator[Origin]:
     for offer in plugins.hooks_offers:
         if offer.loaded and plugins.hooks_problem(offer) is None and id(offer.outcome()) in changing:
             yield from _origin("hooks", offer.name, offer.source)
+    for plugin, source in plugins.hooks_of_files:
+        if id(plugin) in changing:
+            yield from _origin("hooks", Path(source.name).stem, source)
 
 
 def _origin(kind: str, name: str, source: Source) -> Iterator[Origin]:

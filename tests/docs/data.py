@@ -44,7 +44,8 @@ def htk(dim: int, outputs: bool = False) -> Callable[[Path], None]:
 
 
 def kaldi(folder: Path) -> None:
-    """``feats.scp`` with ``feats.ark``, and ``ali.ark``, as text."""
+    """``feats.scp`` with ``feats.ark``, and ``ali.ark``, as text; and what lattices need."""
+    _lattices(folder)
     archive, listing, alignment = "", "", ""
     for name, frames in _frames(40).items():
         archive += f"{name} "
@@ -52,6 +53,24 @@ def kaldi(folder: Path) -> None:
         archive += " [\n" + "\n".join(" ".join(f"{value:.4f}" for value in row) for row in frames) + " ]\n"
         alignment += f"{name} {' '.join(str(10 * frame) for frame in range(len(frames)))}\n"
     for file, text in (("feats.ark", archive), ("feats.scp", listing), ("ali.ark", alignment)):
+        (folder / file).write_text(text, encoding="utf-8")
+
+
+def _lattices(folder: Path) -> None:
+    """``final.mdl`` of three phones with a state each, ``ids.ark``, and ``lat.scp`` with ``lat.ark``, as text."""
+    states = "<State> 0 <PdfClass> 0 <Transition> 0 0.5 <Transition> 1 0.5 </State> <State> 1 </State>"
+    topology = f"<TopologyEntry> <ForPhones> 1 2 3 </ForPhones> {states} </TopologyEntry>"
+    model = f"<TransitionModel> <Topology> {topology} </Topology> <Triples> 3 1 0 0 2 0 1 3 0 2 </Triples>"
+    alignment, archive, listing = "", "", ""
+    for name, length in UTTERANCES.items():
+        ways = [[1, 1, 2, *[first] * (length - 4), first + 1] for first in (3, 5)]
+        alignment += f"{name} {' '.join(map(str, ways[0]))}\n"
+        archive += f"{name} "
+        listing += f"{name} lat.ark:{len(archive)}\n"
+        arcs = "".join(f"0\t1\t{word}\t0.5,0,{'_'.join(map(str, ids))}\n" for word, ids in enumerate(ways, 1))
+        archive += f"\n{arcs}1\n\n"
+    texts = {"final.mdl": model, "ids.ark": alignment, "lat.ark": archive, "lat.scp": listing}
+    for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
 
 

@@ -23,7 +23,7 @@ from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 from tests.docs.commands import Shell
 from tests.docs.recipes import check_brainscript, is_whole, try_piece
 
-FILES = ("bs", "cntk", "csv", "ctf", "list", "mel", "mlf", "ndl", "py", "scp", "txt")
+FILES = ("bs", "cntk", "csv", "ctf", "list", "mel", "mlf", "ndl", "nnet", "py", "scp", "txt")
 """Ends of the names of files that a page gives the content of."""
 
 DEMO = ("digits.cntk", "train.ctf", "test.ctf")

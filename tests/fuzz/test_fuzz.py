@@ -15,8 +15,8 @@ import pytest
 from cntk_core.api import DataError
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-PARSERS = ("binary", "brainscript", "cntk2", "config", "ctf", "htk", "idx", "kaldi", "mel", "ndl", "uci")
-READS_MOST = ("binary", "cntk2", "ctf", "htk", "idx", "kaldi", "uci")
+READS_MOST = ("binary", "cntk2", "ctf", "htk", "idx", "kaldi", "kaldi_models", "uci")
+PARSERS = ("brainscript", "config", "mel", "ndl", *READS_MOST)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from cntk_core.plugins.registering import registrations_kept
 from tests.notebooks.player import CellError, cells, play
 
 ROOT = Path(__file__).parents[2]
-ALWAYS = ("01-first-steps",)
+ALWAYS = ("01-first-steps", "resnet_cifar")
 """Notebooks of the default tier; the thorough one runs all."""
 
 NOTEBOOKS = sorted([*(ROOT / "docs/notebooks").glob("*.ipynb"), *(ROOT / "examples").glob("*/*.ipynb")])

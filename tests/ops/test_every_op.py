@@ -9,7 +9,7 @@ import pytest
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import core_ops
 from cntk_testing.op_cases import OpExample
-from cntk_testing.op_contract import CHECKS
+from cntk_testing.op_contract import CHECKS, check_differences
 from cntk_testing.op_examples import EXAMPLES, MOVES, NOT_COMPUTED
 
 TABLE = core_ops()
@@ -20,7 +20,12 @@ def test_every_op_of_the_table_has_an_example_and_no_other():
     assert set(EXAMPLES) | NOT_COMPUTED | MOVES == {op.name for op in TABLE if op.computable}
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("op", COMPUTED, ids=lambda op: op.name)
+def test_values_and_gradients_agree(op: Op):
+    check_differences(op, EXAMPLES[op.name])
+
+
+@pytest.mark.parametrize("check", [one for one in CHECKS if one is not check_differences], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("op", COMPUTED, ids=lambda op: op.name)
 @pytest.mark.sampled(3)
 def test_contract(op: Op, check: Callable[[Op, Sequence[OpExample]], None]):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SYSTEM_TOOLS = ("dirname", "sh")
+SYSTEM_TOOLS = ("dirname", "sed", "sh")
 
 
 def make_targets(root: Path) -> set[str]:
@@ -32,7 +32,7 @@ def test_ci_runs_existing_targets(root: Path) -> None:
     assert {"lint", "types", "imports", "docs"} <= set(listed[1].split()) <= make_targets(root)
 
 
-def setup_with(root: Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def setup_with(root: Path, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a copy of the set-up script where no tool but the shell's own is found."""
     tools = folder / "tools"
     tools.mkdir()
@@ -42,7 +42,7 @@ def setup_with(root: Path, folder: Path, **variables: str) -> subprocess.Complet
     for name in SYSTEM_TOOLS:
         (commands / name).symlink_to(shutil.which(name) or pytest.skip(f"no {name}"))
     return subprocess.run(
-        ["sh", str(tools / "setup.sh")],
+        ["sh", str(tools / "setup.sh"), *words],
         env={"PATH": str(commands), "HOME": str(folder), **variables},
         capture_output=True,
         text=True,
@@ -52,6 +52,14 @@ def setup_with(root: Path, folder: Path, **variables: str) -> subprocess.Complet
 
 @pytest.mark.skipif(os.name != "posix", reason="the script is for a POSIX shell")
 class TestSetup:
+    @pytest.mark.parametrize(("word", "status"), [("--help", 0), ("-h", 0), ("--no-such-option", 2)])
+    def test_help_sets_nothing_up(self, root: Path, tmp_path: Path, word: str, status: int) -> None:
+        result = setup_with(root, tmp_path, word)
+        assert result.returncode == status
+        assert result.stdout.startswith("Make or bring up to date the environment .venv")
+        assert "  tools/setup.sh WHEEL  only this wheel" in result.stdout
+        assert not (tmp_path / ".venv").exists()
+
     def test_no_python(self, root: Path, tmp_path: Path) -> None:
         result = setup_with(root, tmp_path)
         assert result.returncode == 1

@@ -63,6 +63,8 @@ def test_kinds_of_faults(tools: dict[str, ModuleType], text: str, expected: list
         "x = hmac.compare_digest(a, b)",
         "x = y.reshape(-1, *sizes)",
         "x = elements.plus(a, b)",
+        "x = np.bitwise_or(a, b, a)",
+        "x = m.equal(a, b)",
         "x = isinstance(a, b)",
         "x = map(a, b)",
         "x = zip(a, strict=True)",

@@ -14,7 +14,13 @@ NAMES = frozenset(op.name for op in core_ops())
 ROOMS = ("cntk_core/", "kits/", "plugins/")
 """Where no op may be asked for by name. ``cntk_core/ops`` defines them, and tests name what they try."""
 
-TRANSLATORS = ("plugins/models/onnx/", "plugins/models/cntk1/", "plugins/models/cntk2/", "plugins/frontends/cntk/")
+TRANSLATORS = (
+    "plugins/models/onnx/",
+    "plugins/models/cntk1/",
+    "plugins/models/cntk2/",
+    "plugins/frontends/cntk/",
+    "plugins/readers/kaldi/src/cntk_reader_kaldi/nnet1_",
+)
 """Formats of other programs, and CNTK 2's Python: tables from our operations to theirs, where one is its name."""
 
 ALLOWED = {

@@ -183,7 +183,13 @@ def test_pythons_that_are_here(load_tool: Load, tmp_path: Path, monkeypatch: pyt
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     assert pythons(["2.1", "2.2", "2.3"]) == {"2.2": str(tmp_path / "python2.2")}
+    installed = tmp_path / "pyenv/versions/2.1.5/bin"
+    installed.mkdir(parents=True)
+    (tmp_path / "python2.2").rename(installed / "python2.1")
+    (installed / "python2.1").write_text("#!/bin/sh\necho 2.1\n", encoding="utf-8")
+    assert pythons(["2.1"]) == {"2.1": str(installed / "python2.1")}
     assert pythons([sys.executable, "/no/python"]) == {here: sys.executable}
 
 
@@ -210,7 +216,7 @@ class _Installed:
         self.error, self.failing, self.ran = error, failing, []  # type: ignore[var-annotated]
 
     def run(self, *words: str, folder: Path) -> str:
-        self.ran.append((folder.name, words[-1]))
+        self.ran.append((folder.name, *(word for word in words if word.endswith(".py"))))
         if self.failing in folder.name:
             raise self.error("1 failed")
         return "...\n3 passed in 1 s\n"
@@ -221,6 +227,7 @@ def test_contract_tests_come_from_the_source_distributions(
 ) -> None:
     trying = load_tool("releasing.trying")
     (tmp_path / "bare-1").mkdir()
+    (tmp_path / "bare-1/pyproject.toml").write_text("[project]\nname = 'bare-wheel'\n", encoding="utf-8")
     with tarfile.open(tmp_path / "bare-1.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "bare-1", "bare-1")
     said: list[str] = []
@@ -228,10 +235,12 @@ def test_contract_tests_come_from_the_source_distributions(
     installed = _Installed(staging.ReleaseError, "nothing")
     assert trying.run_contracts(archives, installed, tmp_path / "work", said.append) == []
     name = built[0].name
-    assert said == [f"{name}: 3 passed in 1 s", "bare-1.tar.gz: no contract tests"]
-    ((folder, test),) = installed.ran
-    assert Path(test) == tmp_path / "work" / folder / "tests/test_contract.py"
-    assert Path(test).is_file()
+    assert said == [f"{name}: 3 passed in 1 s", "bare-1.tar.gz: 3 passed in 1 s"]
+    (folder, *own), (bare, general) = installed.ran
+    assert [Path(test) for test in own] == [tmp_path / "work" / folder / "tests/test_contract.py"]
+    assert Path(own[0]).is_file()
+    assert bare == "bare-1"
+    assert "    distribution = 'bare-wheel'\n    module = ''\n" in Path(general).read_text(encoding="utf-8")
     failing = _Installed(staging.ReleaseError, "sgd")
     assert trying.run_contracts(archives, failing, tmp_path / "work", said.append) == [
         f"the contract tests of {name}: 1 failed"
@@ -255,7 +264,7 @@ def test_contract_tests_see_nothing_of_the_repository_around_them(load_tool: Loa
     )
     tests = tmp_path / "one-1/tests"
     tests.mkdir(parents=True)
-    (tests.parent / "pyproject.toml").write_text("[project]\nname = 'one'\n", encoding="utf-8")
+    (tests.parent / "pyproject.toml").write_text("[project]\nname = 'cntk-learner-sgd'\n", encoding="utf-8")
     (tests / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef own():\n    return 1\n", encoding="utf-8")
     (tests / "test_contract.py").write_text("def test_own(own):\n    assert own == 1\n", encoding="utf-8")
     archive = tmp_path / "one-1.tar.gz"
@@ -263,7 +272,7 @@ def test_contract_tests_see_nothing_of_the_repository_around_them(load_tool: Loa
         opened.add(tests.parent, "one-1")
     said: list[str] = []
     assert load_tool("releasing.trying").run_contracts([archive], _Here(), tmp_path / "work", said.append) == []
-    assert said[0].startswith("one-1.tar.gz: 1 passed in ")
+    assert said[0].startswith("one-1.tar.gz: 5 passed in ")
 
 
 def test_words_that_do_not_go_together(load_tool: Load, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import cntk_core
 
 GROUPS = {
     "cntk.actions",
+    "cntk.addresses",
     "cntk.aggregations",
     "cntk.builders",
     "cntk.communicators",

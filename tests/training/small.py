@@ -18,8 +18,8 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.table import core_ops
 from cntk_core.records.minibatch import Minibatch, StreamData
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_kit_recipes.session.session import TrainingSession
 from cntk_testing.reference import ReferenceEngine
 

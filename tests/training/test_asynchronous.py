@@ -68,8 +68,10 @@ def test_another_number_of_ranks(tmp_path):
     assert "The checkpoint is of 3 ranks, now there are 2: there are 2 workers instead of 3." in lines[0].all
 
 
-def test_saving_inside_an_epoch_is_not_for_a_server(tmp_path):
-    """There is no instant at which nothing is under way."""
+@pytest.mark.parametrize("how", [{"checkpoint_every_samples": 8}, {"checkpoint_every_minutes": 1e-9}])
+def test_workers_meet_to_save_inside_an_epoch(tmp_path, monkeypatch, how):
+    """Where only minutes are given, they look now and then whether it is time."""
+    monkeypatch.setattr("cntk_kit_recipes.session.run._BETWEEN_LOOKS", 2)
     lines = [Lines() for _ in range(2)]
-    train(tmp_path, 2, asynchronous(), lines=lines, checkpoint_every_samples=8, max_epochs=1)
-    assert "Warning: this way of parallel training is saved after each epoch only." in lines[0].all
+    train(tmp_path, 2, asynchronous(), lines=lines, max_epochs=1, **how)
+    assert lines[0].with_text("Saving checkpoint '")

@@ -15,8 +15,8 @@ from cntk_core.errors import DataError
 from cntk_core.network.node import Parameter
 from cntk_core.plan.make import make_plan
 from cntk_core.training.loop.criteria import CriterionSums
-from cntk_core.training.loop.progress import RunLog
 from cntk_kit_recipes.session.evaluate import evaluate
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_testing.reference import ReferenceEngine
 
 DATA = make_data(20, 5)

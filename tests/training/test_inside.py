@@ -16,9 +16,9 @@ from small import Lines, ListReader, make_data, make_network, make_session, sett
 from cntk_core.contract.reader import EpochSpec
 from cntk_core.errors import CntkError
 from cntk_core.records.minibatch import Minibatch
-from cntk_core.training.loop.progress import RunLog
 from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.periodic_saving import InsideKeeper
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 
 GIVEN = {

@@ -14,8 +14,8 @@ from cntk_core.errors import CntkError, Location
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.records.minibatch import Minibatch, StreamData
-from cntk_core.training.loop.progress import RunLog
 from cntk_kit_recipes.session.precompute import precompute
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_testing.reference import ReferenceEngine
 
 

@@ -19,13 +19,13 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.plan.make import make_plan
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import AutoAdjust
 from cntk_kit_recipes.session.epoch import EpochLoop
 from cntk_kit_recipes.session.epoch_progress import Pace
 from cntk_kit_recipes.session.minibatch_size_search import SizeRange, is_kept, rounded, search_size, size_range
 from cntk_kit_recipes.session.rate_search import Search, search_rate, share_of_trial
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sparse_networks import SPARSE_SAMPLES, WORDS, with_sparse_streams
 

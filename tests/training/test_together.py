@@ -15,11 +15,11 @@ from cntk_core.contract.parallel import Parallelizer, Watch
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CheckpointError, TrainingError
 from cntk_core.training.files.checkpoint import load_checkpoint
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.training.loop.subminibatch import share
 from cntk_core.training.rates.auto_adjust import AutoAdjust
 from cntk_kit_recipes.session.evaluate import evaluate
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_testing import ReferenceEngine, VirtualRanks
 from tests.training.small import FRAMES, Lines, ListReader, make_network, make_session, minibatch
 

@@ -7,7 +7,8 @@ from importlib import import_module
 from fuzzing.engine import Fuzzer
 
 _LANGUAGES = ("brainscript", "config", "mel", "ndl")
-_SHARES = {"binary": 100, "cntk2": 100, "ctf": 100, "htk": 100, "idx": 100, "kaldi": 100, "networks": 1, "uci": 100}
+_SHARES = {"binary": 100, "cntk2": 100, "ctf": 100, "htk": 100, "idx": 100, "kaldi": 100, "kaldi_models": 100,
+           "networks": 1, "uci": 100}  # fmt: skip
 """Inputs of each format, of 100 that are asked for."""
 NAMES = tuple(sorted((*_LANGUAGES, *_SHARES)))
 

@@ -21,13 +21,19 @@ def pythons(wanted: Sequence[str]) -> dict[str, str]:
     """
     found = {}
     for one in wanted:
-        candidates = (one,) if os.sep in one else (shutil.which(f"python{one}"), _known_to_uv(one))
+        candidates = (one,) if os.sep in one else (shutil.which(f"python{one}"), *_of_pyenv(one), _known_to_uv(one))
         for path in filter(None, candidates):
             version = _version_of(path)
             if version and (os.sep in one or version == one):
                 found[version] = path
                 break
     return found
+
+
+def _of_pyenv(version: str) -> list[str]:
+    """The interpreters of pyenv, whose launchers run one of them alone."""
+    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    return [str(path) for path in sorted(versions.glob(f"{version}.*/bin/python{version}"))]
 
 
 def _known_to_uv(version: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def try_alone(wheels: Sequence[Wheel], python: str, links: Path, work: Path) -> 
             environment.install(f"{wheel.name}=={wheel.version}")
             environment.run("-c", LOADS, wheel.name, wheel.package)
             environment.remove()
+            print(f"{wheel.name}: alone", flush=True)
         except ReleaseError as error:
             failed.append(f"{wheel.name} alone: {error}")
     return failed
@@ -77,10 +79,25 @@ def together(version: str, python: str, links: Path, folder: Path) -> Environmen
     return environment
 
 
+CONTRACT = """\
+\"\"\"What is true of every wheel.\"\"\"
+
+from cntk_testing import WheelContract
+
+
+class TestWheel(WheelContract):
+    distribution = {name!r}
+    module = {module!r}
+"""
+"""The contract test of a wheel that has none of its own."""
+
+
 def run_contracts(
     archives: Sequence[Path], environment: Environment, work: Path, say: Callable[[str], None] = print
 ) -> list[str]:
     """Run the contract tests that source distributions have; return what failed.
+
+    Where none of these is about the wheel as such, :data:`CONTRACT` is.
 
     Args:
         archives: the source distributions.
@@ -94,9 +111,10 @@ def run_contracts(
             opened.extractall(work, filter="data")
         folder = work / archive.name.removesuffix(".tar.gz")
         tests = sorted(folder.glob("tests/test_contract*.py"))
-        if not tests:
-            say(f"{archive.name}: no contract tests")
-            continue
+        if not any(
+            "PackagingContract" in (text := test.read_text("utf-8")) or "WheelContract" in text for test in tests
+        ):
+            tests.append(_general_contract(folder))
         # Where they are unpacked, pytest would find the settings and the conftest.py of this repository above them.
         alone = ("-c", str(folder / "pyproject.toml"), f"--confcutdir={folder}")
         words = ("-m", "pytest", "-q", *alone, "-p", "no:cacheprovider", "--import-mode=importlib", *map(str, tests))
@@ -106,3 +124,14 @@ def run_contracts(
         except ReleaseError as error:
             failed.append(f"the contract tests of {archive.name}: {error}")
     return failed
+
+
+def _general_contract(folder: Path) -> Path:
+    """Write the contract test of every wheel into a source distribution."""
+    said = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = said.get("tool", {}).get("hatch", {}).get("build", {}).get("targets", {}).get("wheel", {})
+    module = next((Path(package).name for package in wheel.get("packages", ())), "")
+    file = folder / "tests/test_of_every_wheel.py"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(CONTRACT.format(name=said["project"]["name"], module=module), encoding="utf-8")
+    return file

@@ -264,7 +264,7 @@ class Unshared:
         return result
 
     def to_weights(self, xp: Any, data: Array, products: Array) -> Array:
-        """Gradient of the weights from that of the products."""
+        """Gradient of the weights, of their shape, from that of the products ``(frames, all maps, *counts)``."""
         result = xp.zeros_like(self._weights(xp.empty(self.weights_shape, dtype=data.dtype)))
         for part in self._parts(data.shape[0]):
             incoming = self._by_place(products[part].swapaxes(0, 1))

@@ -116,7 +116,7 @@ def _alignment(logs: Numbers, path: PhonePath, emitted: Numbers, forward: Number
 
 
 def skips_of(path: PhonePath) -> NDArray[np.bool_]:
-    """Return which places of a path may be skipped to: those of a label other than the one before."""
+    """Return which places of a path may be skipped to, ``(places,)``: those of a label other than the one before."""
     result = np.zeros(len(path.tokens), bool)
     result[3::2] = path.tokens[3::2] != path.tokens[1:-2:2]
     return result

@@ -116,7 +116,10 @@ def _too_short(steps: int, wanted: int) -> Exception:
 def delay_gradient(
     xp: Any, gradient: Array, inputs: Sequence[Array], context: OpContext, shift: int, needs: Sequence[bool]
 ) -> list[Array | None]:
-    """Return the gradients of the input and of the initial state. None flows to earlier minibatches."""
+    """Return the gradients of the input and of the initial state, of their shapes, from ``gradient (frames, ...)``.
+
+    None flows to earlier minibatches.
+    """
     rows = rows_of(context, shift)
     found: list[Array | None] = [None] * len(inputs)
     if needs[0]:

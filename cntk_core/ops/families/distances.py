@@ -37,7 +37,10 @@ def cosines(xp: Any, left: Array, right: Array) -> Array:
 
 
 def cosine_gradients(xp: Any, gradient: Array, left: Array, right: Array) -> tuple[Array, Array]:
-    """Return the gradients of :func:`cosines`: d/da = b / (|a| |b|) - cos a / |a|^2, and the same for b."""
+    """Return the gradients of :func:`cosines`, from that of its column, of the shape of the rows ``(pairs, elements)``.
+
+    d/da = b / (|a| |b|) - cos a / |a|^2, and the same for b.
+    """
     of_left, of_right = _inverse_norms(xp, left), _inverse_norms(xp, right)
     both = of_left * of_right
     cosine = xp.sum(left * right, axis=1, keepdims=True) * both

@@ -11,7 +11,7 @@ columns   what
 2, 3      first frame and number of frames; none for a segment that is passed over
 4         score of the language model for the arc (in its first row)
 5         1 in the first row of an arc, 0 in its others
-6         1 where the arc is silence, whose frames never count as correct
+6         1 + n where n frames of the arc count as correct, whatever the labels are: 1 where the arc is silence
 7 to 9    the states' classes, -1 for one that is not there
 10 to 12  log probabilities to enter each state
 13 to 21  log probabilities from each state (row) to each state
@@ -63,7 +63,7 @@ class Lattices:
         arcs: the arc of each segment; -1 of the reference.
         begins, ends: nodes of each arc, numbered over all lattices. Shape ``(arcs,)``.
         language: scores of the language model. Shape ``(arcs,)``.
-        silence: which arcs are silence.
+        correct: 1 + the frames of an arc that count as correct; 0: those that have their label. Shape ``(arcs,)``.
         owners: the utterance of each arc, a place in the table of sequences.
         firsts, lasts: the first and last node of each utterance. Shape ``(utterances,)``.
         nodes: how many there are in all.
@@ -82,7 +82,7 @@ class Lattices:
     begins: IntArray
     ends: IntArray
     language: Numbers
-    silence: NDArray[np.bool_]
+    correct: Numbers
     owners: IntArray
     firsts: IntArray
     lasts: IntArray
@@ -128,7 +128,7 @@ def read_lattices(values: Numbers, lattices: SequenceLayout, layout: SequenceLay
         begins=starts,
         ends=ends,
         language=heads[:, 4],
-        silence=heads[:, 6] > 0,
+        correct=heads[:, 6],
         owners=owners,
         firsts=offsets,
         lasts=_last_nodes(starts, ends, owners, table, who),

@@ -46,7 +46,7 @@ class Blocks:
         return out
 
     def rows(self, blocks: Array) -> Array:
-        """The inverse of :meth:`of`."""
+        """Frames ``(frames, ...)`` from ``(blocks, places, ...)``: the inverse of :meth:`of`."""
         if self.count == 1 or self.width == 1:
             return blocks.reshape(len(self.block), *blocks.shape[2:])
         return blocks[self.block, self.place]
@@ -102,7 +102,10 @@ def memory_of(context: OpContext, index: int, value: Array, blocks: Blocks) -> A
 
 
 def remembered(context: OpContext, index: int, value: Array, blocks: Blocks, found: Array) -> Array:
-    """The gradient of a memory, from those of what each block looks at: the inverse of :func:`memory_of`."""
+    """The gradient of a memory, of the shape of its ``value``: the inverse of :func:`memory_of`.
+
+    ``found (blocks, steps, ...)`` has those of what each block looks at.
+    """
     if not context.framed[index]:
         return np.sum(found, axis=0).reshape(value.shape)
     out = np.zeros_like(value)

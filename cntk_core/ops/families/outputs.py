@@ -52,7 +52,7 @@ def pack(xp: Any, values: Sequence[Array], shapes: Sequence[Shape]) -> Array:
 
 
 def unpack(value: Array, shapes: Sequence[Shape]) -> list[Array]:
-    """Return the values that :func:`pack` has put side by side."""
+    """Return the values ``(..., *shape)`` that :func:`pack` has put side by side."""
     lead = tuple(value.shape[:-1])
     return [
         value[..., first:end].reshape((*lead, *shape))

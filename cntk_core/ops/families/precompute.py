@@ -41,7 +41,7 @@ class MeanAccumulator:
         self.count = total
 
     def result(self) -> NDArray[np.float64]:
-        """Return the mean.
+        """Return the mean, of the shape of a sample.
 
         Raises:
             NetworkError: there was no data.
@@ -68,7 +68,7 @@ class InvStdDevAccumulator:
         self.variance = (before / total) * (self.variance + (old_mean - mean) ** 2) + squares * _share(total)
 
     def result(self) -> NDArray[np.float64]:
-        """Return the inverse of the standard deviation.
+        """Return the inverse of the standard deviation, of the shape of a sample.
 
         Raises:
             NetworkError: there was no data.

@@ -177,7 +177,7 @@ def _split_of(inputs: Sequence[Array], attributes: TimesAttributes, context: OpC
 
 
 def product_of(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
-    """Return the product of two values as Times computes it."""
+    """Return the product of two values as Times computes it: ``(frames, *shape)``, without frames of two without."""
     split = _split_of(inputs, attributes, context)
     return _product(xp, inputs[0], inputs[1], split, context.framed)
 

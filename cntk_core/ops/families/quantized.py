@@ -26,7 +26,7 @@ class QuantizedTimesAttributes(TimesAttributes):
 
 
 def quantized(xp: Any, values: Array, free_bits: int) -> tuple[Array, Array]:
-    """Return values as whole numbers, held as floats, and the factor that they were multiplied by."""
+    """Return values as whole numbers of the same shape, held as floats, and the factor, a scalar, of which they are."""
     largest = xp.max(xp.abs(values), initial=0.0) * 2**free_bits
     factor = xp.where(largest > 0.0, LARGEST / xp.where(largest > 0.0, largest, 1.0), 0.0)
     scaled = values * factor
@@ -54,7 +54,7 @@ def QUANTIZED_TIMES(
 def quantized_product(
     xp: Any, inputs: Sequence[Array], attributes: QuantizedTimesAttributes, context: OpContext
 ) -> Array:
-    """Return the product of two arrays, computed in 16-bit whole numbers."""
+    """Return the product of two arrays, computed in 16-bit whole numbers; shapes are those of Times."""
     left, right = inputs
     # Products of whole numbers are exact in double precision.
     first, by_first = quantized(xp, left.astype(xp.float64), attributes.bit_smoothing_a)

@@ -122,7 +122,7 @@ class PlainCell:
         steps: Sequence[Step],
         into: Weights,
     ) -> Array:
-        """Write the gradients of the weights into ``into``; return that of the input."""
+        """Write the gradients of the weights into ``into``; return that of the input, ``(frames, input size)``."""
         slopes = 1.0 - states * states if self._tanh else (states > 0.0).astype(states.dtype)
         arriving = gradient.copy()
         for step in reversed(steps):
@@ -167,7 +167,7 @@ class LongShortTermCell:
         steps: Sequence[Step],
         into: Weights,
     ) -> Array:
-        """Write the gradients of the weights into ``into``; return that of the input."""
+        """Write the gradients of the weights into ``into``; return that of the input, ``(frames, input size)``."""
         frames, hidden = states.shape
         i, f, g, o = (saved["gates"][:, k * hidden : (k + 1) * hidden] for k in range(4))
         squashed = saved["squashed"]
@@ -233,7 +233,7 @@ class GatedCell:
         steps: Sequence[Step],
         into: Weights,
     ) -> Array:
-        """Write the gradients of the weights into ``into``; return that of the input."""
+        """Write the gradients of the weights into ``into``; return that of the input, ``(frames, input size)``."""
         frames, hidden = states.shape
         r, z, n = (saved["gates"][:, k * hidden : (k + 1) * hidden] for k in range(3))
         before = states_before(xp, states, steps)

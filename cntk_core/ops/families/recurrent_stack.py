@@ -81,7 +81,7 @@ def stack_weights(input_size: int, attributes: RNNStackAttributes) -> int:
 
 
 def split_weights(weights: Array, input_size: int, attributes: RNNStackAttributes) -> list[list[Weights]]:
-    """Return views of the weights of each layer and direction in an array of all; see above for the order."""
+    """Return views of each layer's and direction's matrices and biases in an array of all; see above for the order."""
     flat = weights.reshape(-1)
     hidden = attributes.hidden_size
     rows = _cell(attributes).gates * hidden

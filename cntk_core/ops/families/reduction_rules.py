@@ -30,12 +30,15 @@ def reduced(xp: Any, groups: Array, operation: str) -> Array:
 
 
 def finite(xp: Any, largest: Array) -> Array:
-    """Return what a sum of exponentials is shifted by; infinities and NaN are left to it, and give what they should."""
+    """Return what sums of exponentials are shifted by, of the shape of ``largest``.
+
+    Infinities and NaN are left to the sums, and give what they should.
+    """
     return xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
 
 
 def slope(xp: Any, operation: str, g: Array, y: Array, x: Array, count: Any) -> Array:
-    """Return the gradient of what is reduced.
+    """Return the gradient of what is reduced, of the shape of ``x``.
 
     Args:
         xp: the array module.

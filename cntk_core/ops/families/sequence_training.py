@@ -125,12 +125,11 @@ class _Found:
 
 
 def _matches(lattices: Lattices, aligned: Aligned, labels: IntArray) -> Numbers:
-    """Return how many frames of each arc have their label; none of silence."""
+    """Return how many frames of each arc count as correct: those with their label, if the rows do not say."""
     arcs = lattices.arcs[aligned.segments]
     right = (aligned.classes == labels[aligned.rows]) & (arcs >= 0)
     counts = np.bincount(arcs[right], minlength=len(lattices.begins)).astype(np.float64)
-    counts[lattices.silence] = 0.0
-    return counts
+    return np.where(lattices.correct > 0, lattices.correct - 1.0, counts)
 
 
 def _spread(shape: tuple[int, int], aligned: Aligned, arcs: IntArray, amounts: Numbers) -> Numbers:

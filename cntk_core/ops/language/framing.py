@@ -113,7 +113,7 @@ def math_of(xp: Any) -> ArrayMath:
 
 
 def run_forward(op: Op, xp: Any, inputs: Sequence[Any], attributes: Any, context: OpContext) -> Array:
-    """Compute an op's value from its inputs' values, whatever kind of op it is.
+    """Compute an op's value ``(frames, *shape)`` from its inputs' values, whatever kind of op it is.
 
     Values that are not numbers come out as NaN or infinities without warnings. The result may be a view of an input.
     """

@@ -92,7 +92,7 @@ class SequenceTable:
     length: IntArray
 
     def find(self, numbers: IntArray) -> IntArray:
-        """Return the places of some positions in this table; -1 where one is not there."""
+        """Return the places of some positions in this table, of the same shape; -1 where one is not there."""
         if not len(self.number):
             return np.full(len(numbers), -1, np.int64)
         places = np.minimum(np.searchsorted(self.number, numbers), len(self.number) - 1)

@@ -1,4 +1,4 @@
-"""Sums of criteria, how CNTK prints them, and what a program hears of a minibatch that was learned."""
+"""Sums of criteria, and what a program hears of a minibatch that was learned."""
 
 from __future__ import annotations
 
@@ -62,19 +62,6 @@ class StepResult:
     def loss(self) -> float:
         """The criterion's average of a sample; see :attr:`criteria`."""
         return next(iter(self.criteria.values())).average
-
-
-def number_format(precision: int, value: float) -> str:
-    """Print a number with this many decimals, or in scientific form where ``%g`` would choose it."""
-    kind = "e" if "e" in f"{value:.{precision}g}" else "f"
-    return f"{value:.{precision}{kind}}"
-
-
-def describe(name: str, criterion: Criterion) -> str:
-    """``ce = 0.12345678 * 2560``; a name that ends in s, but for a loss, counts errors and is shown in percent."""
-    value, counts_errors = criterion.average, name.endswith("s") and not name.lower().endswith("loss")
-    text = f"{number_format(3, 100 * value)}%" if counts_errors else number_format(8, value)
-    return f"{name} = {text} * {criterion.samples}"
 
 
 class CriterionSums:
@@ -183,8 +170,3 @@ def _is_running(program: Program, node: Node) -> bool:
 def since(now: Mapping[str, Criterion], before: Mapping[str, Criterion]) -> dict[str, Criterion]:
     """What came on top, by name."""
     return {name: value - before.get(name, Criterion()) for name, value in now.items()}
-
-
-def averages(criteria: Mapping[str, Criterion]) -> dict[str, float]:
-    """Values per sample, by name."""
-    return {name: value.average for name, value in criteria.items()}

@@ -88,6 +88,15 @@ def test_long_names_are_shortened_and_whole_in_the_tooltip() -> None:
     assert f"<title>{name} = InputValue()</title>" in svg
 
 
+@pytest.mark.parametrize(
+    ("length", "shown"), [(34, "a" * 33 + "b"), (35, "a" * 16 + "…" + "a" * 16 + "b")], ids=["longest", "longer"]
+)
+def test_how_much_of_a_name_is_shown(length: int, shown: str) -> None:
+    network = Network()
+    network.add(Input.make("a" * (length - 1) + "b", (2,)))
+    assert texts(to_svg(network))[0] == shown
+
+
 def test_delay_is_drawn_upward_and_dashed() -> None:
     network = Network()
     past = network.add(Node("past", op("PastValue", delay=1), shape=(2,), framed=True))

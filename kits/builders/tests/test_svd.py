@@ -158,3 +158,12 @@ def test_name_of_a_factor_is_taken() -> None:
     with pytest.raises(NetworkError) as caught:
         reduce_network(network, {"W": 1.0})
     assert caught.value.message == "the node name 'W_U' is already used: 'w_u' differs only in case"
+
+
+def test_shapes_of_new_nodes_are_known() -> None:
+    network, features = network_with(weights())
+    network.add(node("z", "Times", network["W"], features))
+    network.add(node("twice", "ElementTimes", network["W"], network["W"]))
+    network.infer()
+    reduce_network(network, {"W": 1.0})
+    assert all(one.shape is not None for one in network)

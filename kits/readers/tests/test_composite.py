@@ -167,6 +167,16 @@ def test_what_does_not_fit(parts: list[Part], options: dict[str, bool], message:
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("missing", [0, 1, 7])
+def test_the_first_sequence_that_does_not_fit_is_named(missing: int) -> None:
+    """However many are missing before it, which are left out in any case."""
+    first = part("a", dict.fromkeys(range(10), 2))
+    second = part("b", {8: 3, 9: 4, **dict.fromkeys(range(missing, 8), 2)})
+    with pytest.raises(DataError) as caught:
+        CompositeSource([first, second], equal_lengths=True, drop=False).index()
+    assert caught.value.message == "sequence '8' has 2 frames in stream 'a', but 3 in stream 'b'"
+
+
 def test_a_source_without_keys() -> None:
     class Nameless(ListSource):
         def keys(self, chunk: int) -> tuple[()]:

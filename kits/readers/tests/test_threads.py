@@ -28,3 +28,9 @@ def test_threads_follow_the_rule_of_those_that_compute(monkeypatch, asked, given
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert reader_threads(asked) == expected
+
+
+def test_one_thread_where_nobody_knows_the_processors(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert reader_threads() == 1

@@ -11,7 +11,7 @@ from cntk_core.ops.language.reader_order import unpack
 from cntk_core.ops.language.rows import reader_slots
 from cntk_core.records.minibatch import Minibatch
 from cntk_kit_readers.randomize import FileOrder, RandomOrder, SweepOrder, Window
-from cntk_kit_readers.slots import slot_minibatches
+from cntk_kit_readers.slots import Piece, SlotPlan, slot_minibatches
 from cntk_kit_readers.source import Chunk, ChunkInfo, Column
 from cntk_kit_readers.truncation import Truncation, truncated_slots
 
@@ -102,3 +102,16 @@ def test_streams_of_different_length() -> None:
         "sequence 'u' has 2 frames in stream 'b', but 3 in the longest\n"
         "    Truncated training and sequences that are joined need streams of equal length."
     )
+
+
+@pytest.mark.parametrize("skip", [0, 1, 3, 4, 6, 99])
+@pytest.mark.parametrize("most", [0, 1, 4, 5, 6, 99])
+def test_what_was_learned_is_skipped_and_what_is_too_much_is_not_read(skip: int, most: int) -> None:
+    """Minibatches are whole: from the first that begins behind what was learned to the one with the last sample."""
+    _, loaded = data_of([[4, 2, 3]])
+    plans = [SlotPlan([[[Piece(0, number, length, 0, length)]]]) for number, length in enumerate([4, 2, 3])]
+    epoch = EpochSpec(skip_samples=skip, max_samples=most)
+    found = slot_minibatches(iter(plans), epoch, loaded.__getitem__, A, np.dtype(np.float64))
+    begins = {0: 4, 4: 2, 6: 3}
+    expected = [count for begin, count in begins.items() if begin >= skip and (not most or begin < most)]
+    assert [minibatch.samples for minibatch in found] == expected

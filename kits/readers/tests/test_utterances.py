@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from cntk_core.config import Config, parse_text
 from cntk_core.errors import ConfigError, MissingKeyError
 from cntk_kit_readers.utterance_keys import UtteranceKeys, UtterancePartKeys, context_window, read_utterance_part
-from cntk_kit_readers.utterances import read_windows
+from cntk_kit_readers.utterances import class_column, cut_chunks, read_windows
 
 LENGTHS = np.array([3, 1, 2])
 
@@ -110,4 +112,32 @@ def test_the_one_stream_of_a_part():
     assert str(caught.value).splitlines() == [
         f"{caught.value.where}: the part needs the key 'input'",
         "    Add input=[ x=[ dim=3 ] ], the name of a network input and its stream.",
+    ]
+
+
+def test_classes_of_frames():
+    column = class_column(LENGTHS, np.array([2, 0, 1, 1, 0, 2], np.int32), np.array([1, 1, 0.5, 1, 1, 2]), 4)
+    assert column.offsets is not None
+    assert column.offsets.tolist() == [0, 3, 4, 6]
+    assert column.data.toarray().tolist() == [
+        [0, 0, 1, 0], [1, 0, 0, 0], [0, 0.5, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 2, 0],
+    ]  # fmt: skip
+    assert column.data.indptr.dtype == np.int32
+    assert class_column(np.ones(2, np.int64), np.array([1, 0]), np.ones(2), 2).offsets is None
+
+
+@pytest.mark.parametrize(
+    ("lengths", "starts"),
+    [([], [0]), ([5], [0, 1]), ([4, 4, 4], [0, 3]), ([10], [0, 1]), ([10, 1], [0, 2]), ([9, 1, 1], [0, 3]),
+     ([11, 1], [0, 1, 2]), ([4, 7, 3, 20, 1], [0, 2, 4, 5])],
+)  # fmt: skip
+def test_a_chunk_ends_with_the_utterance_that_goes_beyond_its_frames(lengths, starts, monkeypatch):
+    monkeypatch.setattr("cntk_kit_readers.utterances.CHUNK_FRAMES", 10)
+    found, infos = cut_chunks(np.array(lengths, np.int64))
+    assert found == starts
+    assert [(info.sequences, info.samples) for info in infos] == [
+        (end - begin, sum(lengths[begin:end])) for begin, end in pairwise(starts)
+    ]
+    assert [info.lengths is None for info in infos] == [
+        set(lengths[begin:end]) == {1} for begin, end in pairwise(starts)
     ]

@@ -329,6 +329,14 @@ def test_the_derivative_has_shapes():
     assert all(node.shape is not None for node in slopes)
 
 
+def test_numbers_of_the_derivative_are_not_learned():
+    sample = SAMPLES["shared"]("float64")
+    slopes = differentiate(sample.network, "se", "x")
+    ours = [node for node in slopes.parameters if node.name not in sample.network]
+    assert ours
+    assert not any(node.needs_gradient or node.learned for node in ours)
+
+
 def test_the_derivative_can_be_saved_drawn_and_learned(tmp_path):
     sample = SAMPLES["shared"]("float64")
     slopes = differentiate(sample.network, "se", "x")

@@ -134,6 +134,10 @@ def test_bilinear_of_three() -> None:
     assert not values[1, 0].any()
 
 
+def test_bilinear_of_one_copies() -> None:
+    np.testing.assert_array_equal(Bilinear(1, 1)((2, 2, 1, 1), F64, 0)[:, :, 0, 0], np.eye(2))
+
+
 def test_bilinear_of_an_even_size() -> None:
     values = Bilinear(4, 4)((1, 1, 4, 4), F64, 0)
     ramp = np.array([0.25, 0.75, 0.75, 0.25])

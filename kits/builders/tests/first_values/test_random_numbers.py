@@ -171,3 +171,22 @@ def test_draws_that_end_beside_the_layers(monkeypatch: pytest.MonkeyPatch) -> No
     for word, wanted in ((LOW, far), (HIGH, plain)):  # in single precision ONE is 1, which is no part
         assert scripted(monkeypatch, "f4", OUTSIDE, ONE, word) == [wanted, plain, plain]
         assert scripted(monkeypatch, "f4", INSIDE, OUTSIDE, ONE, ONE, word)[:2] == [plain, wanted]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_end_of_an_interval_is_never_drawn(dtype) -> None:
+    end = float(np.nextafter(dtype(1), dtype(2)))
+    ones = np.empty(50, dtype)
+    fill_uniform(ones, 1.0, end, 4)  # half of the numbers are rounded to the end, and drawn again
+    stream = RandomStream(4)
+    assert set(ones.tolist()) == set(stream.uniform(50, dtype, 1.0, end).tolist()) == {1.0}
+    assert 80 < stream.used < 130
+
+
+def test_a_stream_begins_behind_the_words_that_were_taken() -> None:
+    whole = RandomStream(6).uniform(3000, np.float64, 0.0, 1.0)
+    for used in (1, 311, 312, 313, 2999):
+        stream = RandomStream(6, used)
+        assert stream.used == used
+        assert stream.uniform(1, np.float64, 0.0, 1.0) == whole[used]
+    assert RandomStream(6).uniform(0, np.float64, 0.0, 1.0).size == 0

@@ -180,15 +180,15 @@ class AnySizeProgram(Program):
         self.step = program.step
 
     def backward(self, seeds: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Let gradients flow back through what the last forward part has computed."""
+        """Let gradients flow back through what the last forward part has computed; seeds are ``(frames, *shape)``."""
         self._current(self.plan.roots[0].name).backward(seeds)
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Return a copy of the gradient by a node."""
+        """Return a copy of the gradient by a node, of the shape of its value."""
         return self._current(name).gradient(name)
 
     def value(self, name: str) -> NDArray[Any]:
-        """Return a copy of a root's value after the last run."""
+        """Return a copy of a root's value ``(frames, *shape)`` after the last run."""
         return self._current(name).value(name)
 
     def layout(self, name: str) -> SequenceLayout:

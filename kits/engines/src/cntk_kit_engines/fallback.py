@@ -33,7 +33,7 @@ class Place(Protocol):
         """What an op is given of a node: its value, or a sparse matrix. What nothing keeps is zeros of its shape."""
 
     def take(self, array: Array) -> Array:
-        """An array of the engine for the ops."""
+        """An array of the engine for the ops, of the same shape."""
 
     def put(self, target: Array, result: Array, *, accumulate: bool = False) -> None:
         """Write a result of the ops to an array of the engine, whose shape it has or is broadcast to."""
@@ -51,15 +51,22 @@ class Site(Protocol):
     """
 
     @property
-    def values(self) -> Mapping[Node, Array]: ...  # noqa: D102
+    def values(self) -> Mapping[Node, Array]:
+        """``(frames, *shape)`` by node."""
+
     @property
-    def gradients(self) -> Mapping[Node, Array]: ...  # noqa: D102
+    def gradients(self) -> Mapping[Node, Array]:
+        """Of the shapes of the values."""
+
     @property
     def contexts(self) -> Mapping[Node, OpContext]: ...  # noqa: D102
     @property
     def path(self) -> Mapping[Node, Sequence[bool]]: ...  # noqa: D102
+
     @property
-    def made(self) -> MutableMapping[Node, Array]: ...  # noqa: D102
+    def made(self) -> MutableMapping[Node, Array]:
+        """``(frames, *shape)`` by node."""
+
     @property
     def interpreted(self) -> set[Node]: ...  # noqa: D102
 
@@ -102,7 +109,7 @@ def _keep_updates(site: Site, place: Place, node: Node, inputs: Sequence[Array])
 
 
 def apart(arrays: Sequence[Array]) -> list[Array]:
-    """Copy those of several results that are views of others: one may lie where another one is written to."""
+    """Copy those of several results that are views of others; shapes stay. One may lie where another is written to."""
     if len(arrays) == 1:
         return list(arrays)
     return [array if getattr(array, "base", array) is None else array.copy() for array in arrays]

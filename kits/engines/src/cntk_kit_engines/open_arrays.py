@@ -46,7 +46,7 @@ class OpenArrays:
         gradients: MutableMapping[Node, Array],
         before: Mapping[Node, Array] | None,
     ) -> None:
-        """Add the arrays of nodes whose sizes are known.
+        """Add the arrays ``(frames, *shape)`` of nodes whose sizes are known.
 
         Args:
             sizes: of the minibatch.

@@ -44,7 +44,7 @@ class ValueSizes:
 
 
 def constants_of(plan: Plan, dtype: Any) -> dict[Node, NDArray[Any]]:
-    """Return the values of the nodes whose values are known beforehand, in one piece and in a precision."""
+    """Return the values of the nodes that are known beforehand, in their shapes, in one piece and in a precision."""
     return {
         node: np.ascontiguousarray(node.value, dtype).reshape(node.known_shape)
         for node in plan.network

@@ -74,10 +74,10 @@ class PlanProgram(Program):
 
     @abstractmethod
     def fetch(self, node: Node) -> NDArray[Any] | None:
-        """Return a root's value of the last run, which the caller may not change; None if there was no run."""
+        """Return a root's value ``(frames, *shape)`` of the last run, not to be changed; None if there was no run."""
 
     def value(self, name: str) -> NDArray[Any]:
-        """Return a copy of a root's value after the last run.
+        """Return a copy of a root's value ``(frames, *shape)`` after the last run.
 
         Raises:
             NetworkError: the plan has no such root, or nothing has been computed yet.
@@ -122,7 +122,7 @@ class PlanProgram(Program):
         self._reached = self._kept
 
     def gradient(self, name: str) -> NDArray[Any]:
-        """Return a copy of the gradient by a node.
+        """Return a copy of the gradient by a node, of the shape of its value.
 
         Raises:
             NetworkError: the plan has no gradient by it, or nothing has flown back yet.
@@ -138,11 +138,14 @@ class PlanProgram(Program):
         raise no_gradients(self)
 
     def run_backward(self, seeds: Mapping[Node, NDArray[Any]]) -> None:
-        """Compute the gradients from those of all ``plan.seeded``; those of parameters into the store."""
+        """Compute the gradients from those of all ``plan.seeded``, of the shapes of their values.
+
+        Those of parameters go into the store.
+        """
         raise no_gradients(self)
 
     def fetch_gradient(self, node: Node) -> NDArray[Any] | None:
-        """Return the gradient by a node of ``plan.by``, which the caller may not change; None if it is zero."""
+        """Return the gradient by a node of ``plan.by``, of its shape, not to be changed; None if it is zero."""
         raise no_gradients(self)
 
     def _seed(self, node: Node, seeds: Mapping[Node, NDArray[Any]] | None) -> NDArray[Any]:

@@ -120,7 +120,7 @@ class StepProgram(PlanProgram):
             self.totals[node.name] += float(self.values[node].reshape(-1)[0])
 
     def run_backward(self, seeds: Mapping[Node, Array]) -> None:
-        """Let gradients flow from those of roots to the store."""
+        """Let gradients flow from those of roots, of the shapes of their values, to the store."""
         self.gradients.clear()
         self.gradients.update((node, np.array(seed, self.dtype)) for node, seed in seeds.items())
         for step in self.plan.gradients:
@@ -130,11 +130,11 @@ class StepProgram(PlanProgram):
         mark_rows(self.plan, self.store, self._columns)
 
     def fetch(self, node: Node) -> Array | None:
-        """Return a root's value of the last run, None if there was no run."""
+        """Return a root's value ``(frames, *shape)`` of the last run, None if there was no run."""
         return self.values.get(node)
 
     def fetch_gradient(self, node: Node) -> Array | None:
-        """Return the gradient by a node, None if none has come there."""
+        """Return the gradient by a node, of the shape of its value; None if none has come there."""
         return self.gradients.get(node)
 
     def memory(self) -> int:

@@ -17,7 +17,7 @@ from cntk_core.errors import RankGone
 from cntk_kit_parallel.mesh_bytes import LARGEST, BadMessage, Bytes, await_room
 from cntk_kit_parallel.mesh_meeting import connect
 from cntk_kit_parallel.mesh_views import View, Views
-from cntk_kit_parallel.rendezvous import Rendezvous
+from cntk_kit_parallel.rendezvous import LOOPBACK, Rendezvous
 
 _END, _FAILED, _VIEW = -1, -2, -3
 """Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why; which
@@ -41,13 +41,18 @@ class Mesh:
         patience: seconds within which all must have come.
 
     Attributes:
+        meeting: where the ranks have met.
+        addresses: of the other ranks, as seen from here.
+        own_address: of this rank, as others see it.
         arrivals: grows with everything that comes.
         views: who is lost, where the others go on then; None where they end.
     """
 
     def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
-        self.rank, self.size = meeting.rank, meeting.size
+        self.rank, self.size, self.meeting = meeting.rank, meeting.size, meeting
         self._peers = connect(meeting, patience) if meeting.size > 1 else {}
+        self.addresses = {peer: line.connection.getpeername()[0] for peer, line in self._peers.items()}
+        self.own_address = next((line.connection.getsockname()[0] for line in self._peers.values()), LOOPBACK)
         self._locks = {peer: threading.Lock() for peer in self._peers}
         self._changed = threading.Condition()
         self._mail: dict[tuple[int, int], deque[tuple[int, Bytes]]] = {}
@@ -317,7 +322,7 @@ class Mesh:
                 unreached.append(peer)
                 continue
             try:
-                self._write(peer, channel, tag, text, _at_most(_FAREWELL))
+                self._write(peer, channel, tag, text, at_most(_FAREWELL))
             except (OSError, RankGone):
                 unreached.append(peer)
             finally:
@@ -325,7 +330,7 @@ class Mesh:
         return unreached
 
 
-def _at_most(seconds: float) -> Callable[[], float]:
+def at_most(seconds: float) -> Callable[[], float]:
     """Return what is patient for so many seconds."""
     end = time.monotonic() + seconds
 

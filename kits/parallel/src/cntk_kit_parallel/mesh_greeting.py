@@ -23,14 +23,17 @@ from collections.abc import Callable, Generator
 
 import attrs
 
-_MAGIC = b"CNTKtcp2"
+_MAGIC = b"CNTKtcp3"
 _HELLO = struct.Struct("<8sIIHB32s")
-"""Magic, rank, size, port, whether messages shall be sealed, and the number."""
+"""Magic, rank, size, port, two bits (messages shall be sealed; see :attr:`Own.late`), and the number."""
 
 _PROOF = 32
 
-WELCOME, OTHER_SECRET, TAKEN, OTHER_SIZE = b"\0", b"\1", b"\2", b"\3"
-"""Verdicts of a host."""
+WELCOME, OTHER_SECRET, TAKEN, OTHER_SIZE, LATER, STILL_HERE = (bytes([number]) for number in range(6))
+"""Verdicts of a host. The last two are those of ranks that have met: one that comes is taken in later; it is, or seems
+to be, among them still."""
+
+_SEALED, _LATE = 1, 2
 
 GREETING_BYTES = 2 * (_HELLO.size + _PROOF) + 1
 """All that is sent in a greeting."""
@@ -53,6 +56,7 @@ class Own:
         secret: of the run.
         sealed: it wants messages sealed.
         port: at which it listens.
+        late: of a host: the ranks have met already; of a guest: it only comes to such ranks.
     """
 
     rank: int
@@ -60,6 +64,7 @@ class Own:
     secret: bytes = attrs.field(repr=False)
     sealed: bool
     port: int = 0
+    late: bool = False
 
 
 @attrs.frozen
@@ -71,12 +76,14 @@ class Known:
         port: at which it listens.
         size: how many ranks there are, as it says.
         keys: of what this rank sends and of what it gets; None if messages are not sealed.
+        late: see :class:`Own`; for a guest, that it waits at this host until it is taken in.
     """
 
     rank: int
     port: int
     size: int
     keys: tuple[bytes, bytes] | None
+    late: bool = False
 
 
 Steps = Generator[tuple[bytes, int], bytes, Known]
@@ -93,11 +100,11 @@ def visit(own: Own, host: int) -> Steps:
     mine = _hello(own)
     theirs = yield mine, _HELLO.size
     known = _read(theirs, own)
-    if known.rank != host:
+    if known.rank != host and not known.late:  # the first of ranks that have met need not be the one of that number
         raise Stranger("another rank answers")
     said = mine + theirs
     verdict = yield _prove(own, b"guest", said), 1
-    if verdict != WELCOME:
+    if verdict != (LATER if known.late else WELCOME):
         raise TurnedAway(verdict)
     proof = yield b"", _PROOF
     if not hmac.compare_digest(proof, _prove(own, b"host", said)):
@@ -122,22 +129,23 @@ def receive_guest(own: Own, judge: Callable[[Known], bytes]) -> Steps:
     said = theirs + mine
     proof = yield mine, _PROOF
     verdict = judge(known) if hmac.compare_digest(proof, _prove(own, b"guest", said)) else OTHER_SECRET
-    if verdict != WELCOME:
+    if verdict not in (WELCOME, LATER):
         yield verdict, 0
         raise TurnedAway(verdict)
-    yield WELCOME + _prove(own, b"host", said), 0
+    yield verdict + _prove(own, b"host", said), 0
     return _with_keys(known, own, theirs, said, b"host", b"guest")
 
 
 def _hello(own: Own) -> bytes:
-    return _HELLO.pack(_MAGIC, own.rank, own.size, own.port, own.sealed, secrets.token_bytes(32))
+    bits = _SEALED * own.sealed + _LATE * own.late
+    return _HELLO.pack(_MAGIC, own.rank, own.size, own.port, bits, secrets.token_bytes(32))
 
 
 def _read(hello: bytes, own: Own) -> Known:
-    magic, rank, size, port, _, _ = _HELLO.unpack(hello)
+    magic, rank, size, port, bits, _ = _HELLO.unpack(hello)
     if magic != _MAGIC or rank == own.rank:
         raise Stranger("it is no rank of this version")
-    return Known(rank, port, size, None)
+    return Known(rank, port, size, None, bool(bits & _LATE))
 
 
 def _prove(own: Own, role: bytes, said: bytes) -> bytes:
@@ -146,7 +154,7 @@ def _prove(own: Own, role: bytes, said: bytes) -> bytes:
 
 def _with_keys(known: Known, own: Own, theirs: bytes, said: bytes, here: bytes, there: bytes) -> Known:
     """Add the keys, if one of the two wants messages sealed."""
-    if not own.sealed and not _HELLO.unpack(theirs)[4]:
+    if not own.sealed and not _HELLO.unpack(theirs)[4] & _SEALED:
         return known
     return attrs.evolve(
         known, keys=(_prove(own, b"messages of " + here, said), _prove(own, b"messages of " + there, said))

@@ -14,6 +14,7 @@ from cntk_kit_parallel.mesh_door import Door, is_open, listening
 from cntk_kit_parallel.mesh_greeting import (
     OTHER_SECRET,
     OTHER_SIZE,
+    STILL_HERE,
     TAKEN,
     WELCOME,
     Known,
@@ -51,13 +52,14 @@ def connect(meeting: Rendezvous, patience: float) -> dict[int, Line]:
         RankGone: a rank has not come, or cannot be reached.
         TrainingError: this rank cannot listen, or is turned away.
         UsageError: the environment makes no sense, or the ranks need a secret.
+        ComesLate: the ranks have met without this one.
     """
     check_secret(meeting)
     party = _Party(meeting, time.monotonic() + patience)
     try:
         party.gather()
         for line in party.peers.values():
-            _prepare(line.connection)
+            prepare(line.connection)
     except BaseException:
         for line in party.peers.values():
             line.connection.close()
@@ -65,7 +67,16 @@ def connect(meeting: Rendezvous, patience: float) -> dict[int, Line]:
     return party.peers
 
 
-def _prepare(connection: socket.socket) -> None:
+class ComesLate(Exception):
+    """The ranks have met already, and this one waits over the line until they take it in."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self.line = line
+
+
+def prepare(connection: socket.socket) -> None:
+    """Set what connections between ranks have in common."""
     connection.setblocking(False)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -87,14 +98,14 @@ class _Party:
     def gather(self) -> None:
         """Meet all others."""
         with contextlib.ExitStack() as stack:
-            if self.rank == 0:
+            if self.rank == 0 and not self._meeting.late:
                 places = listening_places(self._meeting, self._end)
                 self._receive_all([stack.enter_context(listening(host, self._meeting.port)) for host in places])
                 self._tell_places()
                 return
             servers: list[socket.socket] = []
 
-            def prepare(connection: socket.socket) -> None:
+            def listen(connection: socket.socket) -> None:
                 """Listen at the interface that reaches the meeting."""
                 if not servers:
                     everywhere = self._meeting.listen if self._meeting.listens_everywhere else ""
@@ -102,7 +113,7 @@ class _Party:
                     servers.append(stack.enter_context(listening(host, 0)))
                     self._port = servers[0].getsockname()[1]
 
-            self._go_to(0, (self._meeting.address, self._meeting.port), prepare)
+            self._go_to(0, (self._meeting.address, self._meeting.port), listen)
             for rank, place in self._read_places():
                 if rank < self.rank:
                     self._go_to(rank, place, lambda connection: None)
@@ -110,8 +121,8 @@ class _Party:
 
     def _own(self, connection: socket.socket) -> Own:
         """Return what this rank says of itself over a connection; inside of a machine nothing is sealed."""
-        ends = connection.getsockname()[0], connection.getpeername()[0]
-        return Own(self.rank, self.size, self._meeting.secret, not all(map(is_loopback, ends)), self._port)
+        meeting = self._meeting
+        return Own(self.rank, self.size, meeting.secret, is_sealed(connection), self._port, meeting.late)
 
     # -- ranks that come ----------------------------------------------------------------------------------
 
@@ -134,6 +145,8 @@ class _Party:
 
     def _judge(self, known: Known) -> bytes:
         """Say whether a rank that knows the secret can come; one whose connection has ended can come again."""
+        if known.late:
+            return STILL_HERE
         if known.size != self.size:
             return OTHER_SIZE
         if known.rank >= self.size or (known.rank in self.peers and is_open(self.peers[known.rank].connection)):
@@ -192,6 +205,10 @@ class _Party:
                 self.peers[rank] = self._try(rank, place, prepare)
                 return
             except TurnedAway as error:
+                if error.args[0] == STILL_HERE:
+                    said = f"a rank {self.rank} seems to be there still, or the ranks have not met yet"
+                    self._wait(place, said)
+                    continue
                 message, hint = _turned_away(self.rank, rank, place, error.args[0])
                 raise TrainingError(message, hint=hint) from None
             except Stranger as error:
@@ -200,25 +217,46 @@ class _Party:
                 said = "the connection is closed without an answer"
             except OSError as error:
                 said = error.strerror or str(error)
-            if time.monotonic() > self._end:
-                raise RankGone(f"rank {self.rank} does not reach {place[0]}:{place[1]}: {said}", hint=_REACH)
-            time.sleep(0.1)
+            self._wait(place, said)
+
+    def _wait(self, place: tuple[str, int], said: str) -> None:
+        """Wait a moment before the next try.
+
+        Raises:
+            RankGone: it is too late for another one.
+        """
+        if time.monotonic() > self._end:
+            raise RankGone(f"rank {self.rank} does not reach {place[0]}:{place[1]}: {said}", hint=_REACH)
+        time.sleep(0.1)
 
     def _try(self, rank: int, place: tuple[str, int], prepare: Callable[[socket.socket], None]) -> Line:
+        """Greet a rank.
+
+        Raises:
+            ComesLate: the ranks have met without this one.
+        """
         connection = socket.create_connection(place, timeout=5.0)
         try:
             prepare(connection)
             known = greet(connection, visit(self._own(connection), rank), time.monotonic() + VISIT)
-            return Line.over(connection, known.keys)
+            line = Line.over(connection, known.keys)
         except BaseException:
             connection.close()
             raise
+        if known.late:
+            raise ComesLate(line)
+        return line
 
 
 _REACH = (
     "MASTER_ADDR and MASTER_PORT name rank 0; all ranks must be able to reach each other. Rank 0 listens at the "
     "address that MASTER_ADDR has on its own machine; CNTK_BIND names another one there."
 )
+
+
+def is_sealed(connection: socket.socket) -> bool:
+    """Whether messages over a connection are sealed: those inside of a machine are not."""
+    return not all(map(is_loopback, (connection.getsockname()[0], connection.getpeername()[0])))
 
 
 def greet(connection: socket.socket, steps: Steps, end: float) -> Known:

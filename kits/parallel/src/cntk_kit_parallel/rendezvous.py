@@ -21,8 +21,9 @@ LOOPBACK = "127.0.0.1"
 PORT = 29500
 """Where rank 0 listens if nothing is said."""
 
-SECRET, SECRET_FILE, LISTEN = "CNTK_SECRET", "CNTK_SECRET_FILE", "CNTK_BIND"
-"""Variables with the secret, with a file that has it, and with the address at which this machine listens."""
+SECRET, SECRET_FILE, LISTEN, JOIN = "CNTK_SECRET", "CNTK_SECRET_FILE", "CNTK_BIND", "CNTK_JOIN"
+"""Variables with the secret, with a file that has it, with the address at which this machine listens, and one that is 1
+for a rank that comes to others which have met already."""
 
 EVERYWHERE = ("0.0.0.0", "::")
 """Addresses that stand for all of a machine."""
@@ -51,6 +52,7 @@ class Rendezvous:
         address, port: of rank 0.
         secret: what all ranks of a run know, and nobody else; empty where they are on one machine and trust it.
         listen: address at which this rank listens; empty for that which ``address`` is here.
+        late: the others have met already, and one of them waits at the address.
     """
 
     rank: int
@@ -59,6 +61,7 @@ class Rendezvous:
     port: int
     secret: bytes = attrs.field(repr=False)
     listen: str = ""
+    late: bool = False
 
     @property
     def listens_everywhere(self) -> bool:
@@ -93,7 +96,7 @@ class Rendezvous:
         """Return a meeting at an address that a launcher has told, with what the environment says besides.
 
         Args:
-            environment: has ``CNTK_SECRET`` or ``CNTK_SECRET_FILE``, ``CNTK_BIND``, and ``MASTER_PORT``.
+            environment: has ``CNTK_SECRET`` or ``CNTK_SECRET_FILE``, ``CNTK_BIND``, ``CNTK_JOIN``, and ``MASTER_PORT``.
             rank, size: this rank and how many there are.
             address: of rank 0.
             port: of rank 0, unless ``MASTER_PORT`` says something else.
@@ -102,7 +105,8 @@ class Rendezvous:
             UsageError: a variable makes no sense.
         """
         port = _number(environment, "MASTER_PORT", port, 1, 65535)
-        return cls(rank, size, address, port, _secret(environment), environment.get(LISTEN, ""))
+        late = bool(_number(environment, JOIN, 0, 0, 1))
+        return cls(rank, size, address, port, _secret(environment), environment.get(LISTEN, ""), late)
 
 
 def rendezvous_here() -> Rendezvous:

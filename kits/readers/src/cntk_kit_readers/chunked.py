@@ -143,7 +143,7 @@ class ChunkedReader(DataReader):
             window=self._window,
             seed=self._seed,
             keep_in_memory=self._cache.limit is None,
-            cache_bytes=self._cache.limit or 0,
+            cache_bytes=self._cache.limit,
             least_sequences=self._least_sequences,
             slots=self._slots,
             random_order=self._random_order,

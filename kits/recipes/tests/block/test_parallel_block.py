@@ -27,6 +27,25 @@ class Sums(Parallelizer):
 
 
 @options
+class BlockOptions:
+    local_method: str = option(default="")
+
+
+class Blocks(Parallelizer):
+    requires_api = "1.0"
+    options = BlockOptions
+    reduces_gradients = False
+    saves_inside = True
+
+
+class Apart(Parallelizer):
+    requires_api = "1.0"
+    options = SumOptions
+    reduces_gradients = False
+    saves_inside = True
+
+
+@options
 class CoarseOptions:
     keep_residual: bool = option(default=True, aliases=("residual",))
 
@@ -43,6 +62,8 @@ class Coarse(GradientAggregation):
 def tables():
     registry = Registry()
     registry.parallelizers.add("SumSGD", Sums)
+    registry.parallelizers.add("BlockSGD", Blocks)
+    registry.parallelizers.add("ApartSGD", Apart)
     registry.aggregations.add("coarse", Coarse)
     return registry.parallelizers, registry.aggregations
 
@@ -89,6 +110,26 @@ def test_a_strategy_and_its_aggregation_share_a_block(tables):
     assert strategy.settings.bits[4] == 1
     assert isinstance(strategy.aggregations["coarse"], Coarse)
     assert strategy.aggregations["coarse"].settings.keep_residual is False
+
+
+def test_a_strategy_inside_of_workers(tables):
+    """It is named, and has a block of its own beside the options of the other one."""
+    found = read("parallelizationMethod=BlockSGD; BlockSGD=[ localMethod=ApartSGD ; ApartSGD=[ bits=64 ] ]", tables)
+    assert isinstance(found.parallelizer, Blocks)
+    assert isinstance(found.parallelizer.local, Apart)
+    assert found.parallelizer.local.settings.bits[0] == 64
+    plain = read("parallelizationMethod=BlockSGD; BlockSGD=[ LocalMethod=apartsgd ]", tables).parallelizer
+    assert plain.local.settings.bits[0] == 32
+    assert not hasattr(read("parallelizationMethod=BlockSGD", tables).parallelizer, "local")
+
+
+@pytest.mark.parametrize("inner", ["SumSGD", "BlockSGD"])
+def test_what_ranks_of_a_worker_cannot_do(tables, inner):
+    """Sums of gradients need no name, and blocks inside of blocks have no end."""
+    assert message(f"parallelizationMethod=BlockSGD; BlockSGD=[ localMethod={inner} ]", tables) == (
+        f"r.cntk:3:56: localMethod={inner}: the ranks of a worker cannot learn so\n"
+        "    Without localMethod they sum their gradients in each step; gradientBits=1 sends few bits of them."
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cntk_core.config import load_recipe
+from cntk_core.contract.builder import SeedNumbers
 from cntk_core.contract.parallel import Communicator
 from cntk_core.errors import ConfigError, RankGone, TrainingError, UnsupportedError
 from cntk_core.network.tensor_file import read_tensors
@@ -258,7 +259,8 @@ class Context:
     log: SimpleNamespace
     loss: Loss = attrs.field(factory=Loss)
     begun: Event = attrs.field(factory=Event)
-    seeds: int = 0
+    seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
+    alone: VirtualCommunicator | None = None
 
     @property
     def rank(self):
@@ -396,6 +398,12 @@ def test_who_asks_for_it(tmp_path):
     [
         (["--min-ranks", "2"], "--min-ranks says how many ranks must be left, which is for --elastic alone"),
         (["--elastic", "--min-ranks", "0"], "--min-ranks 0 makes no sense: at least 1 rank must be left"),
+        (["--elastic", "--restarts", "-1"], "--restarts -1 makes no sense: it is at least 0"),
+        ([RIGID, "--restarts", "1"], "--restarts starts ranks again that were lost, which is for --elastic alone"),
+        (
+            ["--elastic", "--on", "ray", "--restarts", "1"],
+            "--restarts is for ranks on this machine: ray starts those of --on itself",
+        ),
     ],
 )
 def test_mistakes_on_the_command_line(tmp_path, capsys, arguments, message):
@@ -411,6 +419,7 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, arguments, message):
 def test_what_ranks_are_told(tmp_path, monkeypatch, arguments, expected):
     prepare(tmp_path)
     told = []
-    monkeypatch.setattr("cntk_kit_recipes.launch.launcher.launch", lambda *given: told.append(given[3]) or 0)
+    launch = "cntk_kit_recipes.launch.launcher.launch"
+    monkeypatch.setattr(launch, lambda *given: told.append((given[3], given[6])) or 0)
     assert main(["train", str(tmp_path / "r.cntk"), "-n", "2", *arguments]) == 0
-    assert told == [expected]
+    assert told == [(expected, 0)]

@@ -102,14 +102,14 @@ def test_processors_are_shared(monkeypatch):
     assert launcher._environment(1)[THREADS[1]] == "1"
 
 
-@pytest.mark.parametrize(("seconds", "wanted"), [(5, []), (11, ["terminate"]), (19, ["terminate"]), (21, ["kill"])])
+@pytest.mark.parametrize(("seconds", "wanted"), [(5, []), (11, ["terminate"]), (14, ["terminate"]), (16, ["kill"])])
 def test_a_launcher_that_does_not_end(monkeypatch, seconds, wanted):
     done = []
     process = SimpleNamespace(kill=lambda: done.append("kill"), terminate=lambda: done.append("terminate"))
     monkeypatch.setattr(launcher, "time", SimpleNamespace(monotonic=lambda: 100.0))
-    launcher._press(process, [launcher._Request(15, 100.0 - seconds), launcher._Request(15, 100.0)])
+    launcher._press(process, [launcher._Request(15, 100.0 - seconds), launcher._Request(15, 100.0)], 10.0)
     assert done == wanted
-    launcher._press(process, [])
+    launcher._press(process, [], 10.0)
     assert done == wanted
 
 

@@ -84,3 +84,30 @@ def test_an_op_of_a_file(recipe: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_hooks_that_change_something_are_hooks() -> None:
     assert {"cntk_configure", "cntk_network_built", "cntk_should_stop"} <= set(CHANGING) & set(vars(specs))
+
+
+SLOWER = """
+from cntk_core.api import hookimpl
+
+@hookimpl
+def cntk_learning_rate(job, epoch, rate):
+    return rate / 2
+"""
+
+WATCHING = """
+from cntk_core.api import hookimpl
+
+@hookimpl
+def cntk_epoch_end(job, summary):
+    print(summary.epoch)
+"""
+
+
+def test_hooks_of_a_file(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that may change what comes out, as of wheels."""
+    Path("slower.py").write_text(SLOWER, encoding="utf-8")
+    Path("watching.py").write_text(WATCHING, encoding="utf-8")
+    assert main(["train", str(recipe), "--plugin", "slower.py", "--plugin", "watching.py"]) == 0
+    found = [one for one in read_model_origins("run/net.dnn") if one.kind == "hooks"]
+    assert found == [Origin("hooks", "slower", "slower.py")]
+    assert "slower.py (hooks slower)" in capsys.readouterr().err

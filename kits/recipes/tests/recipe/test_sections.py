@@ -49,12 +49,14 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ),
         (
             "action = write ; modelPath = m ; outputPath = o ; nodeUnitTest = true" + READER,
-            "s.cntk:1:57: nodeUnitTest is not there yet\n",
+            "s.cntk:1:57: nodeUnitTest, a test that the original ran of its own nodes, is not there\n"
+            "    Leave it out. gradientcheck=true of an SGD block compares gradients with differences.\n",
         ),
         (
             "action = train ; modelPath = m ; optimizer = [ ] ; SimpleNetworkBuilder = [ layerSizes = 2:2 ] ; "
             "SGD = [ maxEpochs = 1 ; learningRatesPerSample = 0.1 ]" + READER,
-            "s.cntk:1:40: optimizer=... is not there yet\n    Give SGD=[ ... ].\n",
+            "s.cntk:1:40: optimizer=... belongs to recipes that are BrainScript as a whole (cntk -f)\n"
+            "    Call the block SGD.\n",
         ),
         (
             "action = cv ; modelPath = m" + READER,

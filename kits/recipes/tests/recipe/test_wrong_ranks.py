@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -143,6 +144,9 @@ class Wrong(Communicator):
     def background(self, work):
         return self.result
 
+    def regroup(self, done):
+        return self.result
+
     def send(self, array, to, tag=0):
         return self.result
 
@@ -174,6 +178,7 @@ class Wrong(Communicator):
         ("alltoall", [[np.ones(2)] * 2], [None, None], "2 values, not a list of 2 arrays, one of each rank"),
         ("split", [0], None, "None, not a communicator"),
         ("background", [lambda communicator: 3], 3, "3, not a Pending"),
+        ("regroup", [True], 3, "3, not a communicator or None"),
         ("receive", [], None, "None, not a Message"),
         ("poll", [], np.ones(2), "an array of (2,), not a Message or None"),
         ("now", [], None, "None, not seconds"),
@@ -191,6 +196,97 @@ def test_the_communicators_of_a_split_are_checked_too():
     part = with_checks(Wrong(Wrong())).split(0)
     with pytest.raises(WrongResult, match="not a Message"):
         part.receive()
+
+
+def test_the_communicators_of_those_that_are_left_are_checked_too():
+    communicator = with_checks(Wrong(Wrong()))
+    with pytest.raises(WrongResult, match="not a Message"):
+        communicator.regroup(False).receive()
+    communicator.result = None
+    assert communicator.regroup(True) is None
+
+
+class Behind(Wrong):
+    """One that gives work in the background what it is told to."""
+
+    def background(self, work):
+        return parallel.Pending(work(self.result))
+
+
+def test_the_communicators_of_work_in_the_background_are_checked_too():
+    inner = Wrong()
+    communicator = with_checks(Behind(inner))
+    for _ in range(2):
+        with pytest.raises(WrongResult) as caught:
+            communicator.background(lambda one: one.receive())
+        assert str(caught.value) == "Wrong.receive returned None, not a Message"
+    assert communicator.background(lambda one: one.poll()).wait() is None
+    communicator.result = 3
+    with pytest.raises(WrongResult) as caught:
+        communicator.background(lambda one: one.poll())
+    assert str(caught.value) == "Behind.background gave the work 3, not a communicator"
+    assert caught.value.function is vars(Behind)["background"]
+
+
+LOSING = """
+from cntk_core.api import *
+from cntk_testing.virtual_ranks import VirtualCommunicator
+
+class Losing(VirtualCommunicator):
+    def regroup(self, done):
+        {}
+
+    def background(self, work):
+        return super().background(lambda inner: {})
+"""
+
+
+@pytest.mark.parametrize(
+    ("bodies", "elastic", "said"),
+    [
+        (
+            ("return 'nobody'", "work(inner)"),
+            True,
+            "Losing.regroup of {} returned 'nobody', not a communicator or None",
+        ),
+        (("return {}['nobody']", "work(inner)"), True, "Losing.regroup of {} failed: KeyError: 'nobody'"),
+        (
+            ("return None", "work(7)"),
+            False,
+            "Losing.background.<lambda> of {} failed: WrongResult: "
+            "Losing.background gave the work 7, not a communicator",
+        ),
+        (
+            ("return None", "{}['nobody']"),
+            False,
+            "Losing.background.<lambda> of {} failed: KeyError: 'nobody'",
+        ),
+    ],
+)
+def test_who_has_the_communicator_is_named(recipe, bodies, elastic, said):
+    """Where ranks find out who is left, and in the background: with the file, the line and a remedy."""
+    Path("p.py").write_text(LOSING.format(*bodies), encoding="utf-8")
+    buffered = "DataParallelSGD=[ useBufferedAsyncGradientAggregation=true ]"
+    block = f"[parallelizationMethod=DataParallelSGD ; {buffered} ; elastic={str(elastic).lower()}]"
+
+    def work(communicator):
+        from cntk_core.plugins.faults import MARK
+        from cntk_core.plugins.manager import PluginManager
+
+        PluginManager(["p.py"], load_hooks=False)
+        loaded = [one for one in list(sys.modules.values()) if MARK in vars(one) and hasattr(one, "Losing")]
+        module = next(one for one in loaded if Path(one.__file__).parent == Path.cwd())
+        mine = with_checks(module.Losing(communicator._ranks, communicator.rank))
+        arguments = ["configFile=r.cntk", f"Train=[SGD=[parallelTrain={block}]]"]
+        with closing(Log(quiet=True)) as log, pytest.raises(BrokenPluginError) as caught:
+            run_recipe(arguments, log, communicator=mine)
+        return str(caught.value)
+
+    for text in VirtualRanks(2, deadline=60.0).run(work):
+        first, place, *_, remedy = text.splitlines()
+        assert first == said.format("the plugin file 'p.py'")
+        assert re.fullmatch(r"    (it is at|raised by) .*p\.py:\d+", place)
+        assert remedy.startswith("    Mend the file.")
 
 
 def test_what_can_be_used_is_given():

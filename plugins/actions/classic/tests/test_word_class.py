@@ -81,7 +81,19 @@ def test_results_that_are_newer_are_left_alone(capsys: pytest.CaptureFixture[str
 def test_vocabulary_larger_than_there_are_words(capsys: pytest.CaptureFixture[str]) -> None:
     run("vocabSize = 100 ; cutoff = 1")
     assert text("v.txt").count("\n") == 3
-    assert "\t\tRequired vocabulary size:100\n\t\tActual vocabulary size:4\n" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        "\t\tRequired vocabulary size:100\n\t\tActual vocabulary size:4\n\t\tActual vocabulary size after cutoff:3\n"
+        "\t\tWe will change to actual vocabulary size: 3\nCreated label-mapping file with 4 entries.\n"
+        "Created vocabulary file with 4 entries.\nCreated word-to-class map with 3 entries.\n"
+        "Created class-to-index map with 2 entries.\n"
+    ) in said
+
+
+def test_a_word_that_occurs_once_is_unknown_by_default() -> None:
+    Path("r.cntk").write_text("command = X\n" + SECTION.replace("cutoff = 0", "").format("x = 1"), encoding="utf-8")
+    assert main(["configFile=r.cntk"]) == 0
+    assert text("m.txt") == "a\nb\n<unk>\n"
 
 
 def test_no_word_is_left(capsys: pytest.CaptureFixture[str]) -> None:

@@ -256,6 +256,62 @@ CASES = {
         X + "z=Sigmiod(x)\ny=Tanh(z)\nOutputNodes=(y, z.p)",
         "r.cntk:3:3: there is no function or macro 'Sigmiod'; did you mean 'Sigmoid'?",
     ),
+    "text that does not end": (
+        X + 'z=Tanh(x, tag="a',
+        "r.cntk:3:15: no closing '\"' for this quotation mark\n    Add a '\"' where the text ends.",
+    ),
+    "member as a parameter of a macro": (
+        X + "M(a.b) { z=Tanh(a) }",
+        "r.cntk:3:3: the parameters of the macro 'M' must be plain names\n    Defaults are not possible.",
+    ),
+    "number as a parameter of a macro": (
+        X + "M(a, 3) { z=Tanh(a) }",
+        "r.cntk:3:6: the parameters of the macro 'M' must be plain names\n    Defaults are not possible.",
+    ),
+    "macro whose value is a number": (
+        X + "M(a) { y=3 }\nm=M(x)\nw=Parameter(m,4)",
+        "r.cntk:4:3: an input of M must be a node; this is a number\n    Write Constant(3).",
+    ),
+    "dimension that is no whole number": (
+        X + "w=Parameter(2.5,4)",
+        "r.cntk:3:13: a dimension must be a whole number, not 2.5",
+    ),
+    "dimension below 0": (X + "w=Parameter(-1,4)", "r.cntk:3:13: a dimension must be a whole number, not -1"),
+    "dimension that is a text": (X + 'a="t"\nw=Parameter(a,4)', "r.cntk:4:13: a dimension must be a number, not 'a'"),
+    "initializer without its file": (
+        X + "w=Parameter(3,4,init=fromFile)",
+        "r.cntk:3:17: the initializer 'fromFile' needs initFromFilePath",
+    ),
+    "delay of no step": (
+        X + "z=PastValue(4, 1, x, delayTime=0)",
+        "r.cntk:3:3: PastValue 'z': timeStep must be at least 1, not 0\n    Inputs: x [4]",
+    ),
+    "delay of half a step": (
+        X + "z=PastValue(4, 1, x, delayTime=1.5)",
+        "r.cntk:3:32: delayTime must be a whole number, not 1.5",
+    ),
+    "rows that are not there": (
+        X + "z=RowSlice(3,4,x)",
+        "r.cntk:3:3: Slice 'z': the range 3 to 7 of axis 1 is not inside [4]\n    Inputs: x [4]",
+    ),
+    "too few arguments of slices": (
+        X + "z=RowSlice(1, x)",
+        "r.cntk:3:3: RowSlice takes 3 arguments, not 2\n    RowSlice(firstRow, rows, x)",
+    ),
+    "number in a group": (X + "OutputNodes=3", "r.cntk:3:13: a member of OutputNodes is not a node"),
+    "layout of images": (
+        X + "i=ImageInput(4,4,1,imageLayout=foo)",
+        "r.cntk:3:20: 'imageLayout' cannot be 'foo'\n    Accepted: HWC, legacy, CHW, cudnn",
+    ),
+    "pooling of no image": (
+        X + "z=MaxPooling(x,2,2,2,2)",
+        "r.cntk:3:3: MaxPooling 'z': an image has width, height and channels; [4] has 1 axes\n    Inputs: x [4]",
+    ),
+    "flag that is a number": (
+        X + "z=BatchNormalization(x, x, x, x, x, spatial=3)",
+        "r.cntk:3:37: 'spatial' must be true or false, not '3'",
+    ),
+    "constant of a name": (X + "c=Constant(x)", "r.cntk:3:12: the value of a constant must be a number, not 'x'"),
 }  # fmt: skip
 
 

@@ -218,3 +218,46 @@ def test_errors(make: Any, message: str) -> None:
     assert raised.value.message == message
     assert raised.value.where is not None
     assert raised.value.where.file == __file__
+
+
+# -- what is chosen by name or number ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steepness", [0.5, 1.0, 4.0])
+def test_the_factor_of_a_stabilizer(steepness: float) -> None:
+    x, found, values = run(lambda x: layers.Stabilizer(steepness, name="s")(x), (3,))
+    factor = np.log1p(np.exp(steepness * values["s.param"])) / steepness
+    np.testing.assert_allclose(found, x * factor, rtol=1e-7)
+
+
+@pytest.mark.parametrize("both", [{"input_rank": 1, "map_rank": 1}, {"input_rank": 0, "map_rank": 0}])
+def test_ranks_of_a_dense_layer_exclude_each_other(both: dict[str, int]) -> None:
+    with pytest.raises(BuildError) as caught:
+        layers.Dense(2, **both)
+    assert caught.value.message == "Dense takes either input_rank or map_rank, not both"
+    for key, value in both.items():
+        layers.Dense(2, **{key: value})
+
+
+def test_layers_take_no_stem_that_a_node_begins_with() -> None:
+    graph = Graph(np.float64)
+    x = graph.input("x", 3)
+    graph.apply("Tanh", x, name="dense.inner")
+    layers.Dense(2)(x)
+    layers.Dense(2)(x)
+    graph.network.infer()
+    assert [node.name for node in graph.network.parameters] == ["dense2.W", "dense2.b", "dense3.W", "dense3.b"]
+
+
+def test_a_delay_begins_with_a_term() -> None:
+    graph = Graph(np.float64)
+    x, first = graph.input("x", 2), graph.input("first", 2)
+    term = layers.Delay(2, first)(x)
+    assert [node.name for node in term.node.inputs] == ["x", "first"]
+    assert term.node.attributes.time_step == 2
+
+
+def test_batch_normalization_takes_the_usual_engine() -> None:
+    graph = Graph(np.float64)
+    term = layers.BatchNormalization()(graph.input("x", 3))
+    assert term.node.attributes.use_cntk_engine is False

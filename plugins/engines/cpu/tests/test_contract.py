@@ -14,12 +14,13 @@ class Cpu(EngineContract):
 
 @pytest.mark.thinned(
     2,
+    test_op=1,
     test_gradients_by_any_nodes=12,
     test_op_gradients_by_inputs=24,
     test_sparse_updates=4,
     test_updates=4,
 )
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(8, test_op=4)
 class TestCpuEngine(Cpu):
     """As it is by default here."""
 

@@ -39,7 +39,6 @@ def points(dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf"])
-@pytest.mark.sampled(4)
 def test_close_to_numpy(name, dtype):
     x = points(dtype)
     wide = x.astype(np.float64)

@@ -10,6 +10,8 @@ from cntk_engine_cpu.update import Traced, Update, find_fold, runs_of
 from cpu_networks import Net, adagrad_rule, momentum_rule
 
 from cntk_core.api import ParameterStore, Slot, UpdateRule
+from cntk_core.api.engines import Expr
+from cntk_testing.op_contract import compute
 
 
 def fold_of(rule):
@@ -60,18 +62,28 @@ def test_rules_with_other_numbers_of_slots_do_not_fold():
     assert fold_of(adagrad_rule()) is None
 
 
+def number(tree, of):
+    """The number that a tree of numbers stands for."""
+    return compute(tree, of) if isinstance(tree, Expr) else tree
+
+
 @pytest.mark.parametrize(
-    "expression",
+    ("slot", "alpha", "beta"),
     [
-        lambda m, v, g, s, k: ((v - (k["r"] * s["s"] - g / k["r"])), {"s": k["r"] * s["s"] - g / k["r"]}),
-        lambda m, v, g, s, k: ((v - (-(s["s"] * 0.5) + g)), {"s": -(s["s"] * 0.5) + g}),
+        (lambda g, s, r: r * s - g / r, -1 / 4, 4),
+        (lambda g, s, r: g / r - s * r, 1 / 4, -4),
+        (lambda g, s, r: -(s * 0.5) + g, 1, -0.5),
+        (lambda g, s, r: g + r * s, 1, 4),
+        (lambda g, s, r: g - -(s / 2.0), 1, 0.5),
+        (lambda g, s, r: r * (2.0 * (g - s) / 8.0), 1, -1),
+        (lambda g, s, r: (1.0 - r) * g + r * s, -3, 4),
     ],
-    ids=["quotient", "negative"],
 )
-def test_other_linear_rules_fold(expression):
-    fold = fold_of(rule_of(expression))
-    assert fold is not None
+def test_other_linear_rules_fold(slot, alpha, beta):
+    fold = fold_of(rule_of(lambda m, v, g, s, k: (v - slot(g, s["s"], k["r"]), {"s": slot(g, s["s"], k["r"])})))
     assert fold.slot == "s"
+    assert (number(fold.alpha, {"r": 4.0}), number(fold.beta, {"r": 4.0})) == (alpha, beta)
+    assert compute(fold.value, {"value": 10.0, "slot_s": 3.0}) == 7.0
 
 
 def test_runs_leave_out_what_is_not_trained():

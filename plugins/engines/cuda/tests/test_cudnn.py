@@ -256,6 +256,10 @@ class TestWhatIsFound:
         monkeypatch.setattr(cudnn, "backend_version", lambda: 90501)
         assert look_for_cudnn() == Missing("it is 9.5.1, and 9.11 is the oldest that does")
 
+    def test_the_oldest(self, cudnn, monkeypatch):
+        monkeypatch.setattr(cudnn, "backend_version", lambda: 91100)
+        assert look_for_cudnn() == "9.11.0 (frontend 1.32.0)"
+
     def test_without_its_library(self, cudnn, monkeypatch):
         def missing():
             raise RuntimeError("libcudnn.so.9 is missing")

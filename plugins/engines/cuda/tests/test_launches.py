@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import test_images
+import test_cuda_images
 from cntk_engine_cuda.binding import KERNELS
 from cuda_images import images
 from launches import count_launches, texts_of
@@ -49,10 +49,10 @@ def cases() -> dict[str, Callable[[], Case]]:
             )
     for count in (4, 300):
         found[f"images {count}"] = lambda count=count: (images("float32"), lambda one: one.minibatch(count))
-    pooling = next(iter(test_images.POOLINGS.values()))
-    for name, convolution in test_images.CONVOLUTIONS.items():
+    pooling = next(iter(test_cuda_images.POOLINGS.values()))
+    for name, convolution in test_cuda_images.CONVOLUTIONS.items():
         found[f"convolution {name}"] = lambda convolution=convolution: (
-            test_images.image_network("float32", convolution=convolution, pooling=pooling),
+            test_cuda_images.image_network("float32", convolution=convolution, pooling=pooling),
             lambda one: one.minibatch(7),
         )
     for op in sorted({kernel.op.name for kernel in KERNELS} & set(EXAMPLES)):

@@ -295,7 +295,7 @@ def test_normalizations_of_images() -> None:
     x = C.input_variable((5, 2, 3))
     found = C.local_response_normalization(x, 1, 2.0, 0.5, 0.75).eval({x: image})
     squares = np.pad(image**2, [(0, 0), (1, 1), (0, 0), (0, 0)])
-    near = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]
+    near = (squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]) / 3
     np.testing.assert_allclose(found, image / (2 + 0.5 * near) ** 0.75, rtol=1e-5)
     for across, axes in ((False, (2, 3)), (True, (1, 2, 3))):
         centred = image - image.mean(axes, keepdims=True)
@@ -370,13 +370,33 @@ def test_random_flags() -> None:
 
 def test_drawn_classes() -> None:
     weights = C.constant([1.0, 0.0, 3.0])
-    drawn = C.random_sample(weights, 500, True, seed=2).eval()
+    drawn = C.random_sample(weights, 500, True, seed=2).eval().toarray()
     assert drawn.shape == (500, 3)
     assert drawn.sum(1).tolist() == [1.0] * 500
     assert drawn.mean(0) == pytest.approx([0.25, 0, 0.75], abs=0.08)
     expected = C.random_sample_inclusion_frequency(weights, 8, True, seed=2).eval()
     np.testing.assert_allclose(expected, [2, 0, 6], rtol=1e-6)
     apart = C.random_sample(C.constant([1.0, 1.0, 1.0]), 3, False, seed=2).eval()
-    assert apart.sum(0).tolist() == [1, 1, 1]
+    assert apart.toarray().sum(0).tolist() == [1, 1, 1]
+
+
+def test_classes_are_drawn_in_the_original_s_order() -> None:
+    """What CNTK 2.7 draws with this seed, evaluation after evaluation."""
+    drawn = C.random_sample([0.1, 0.2, 0.3, 0.4], 2, True, seed=5)
+    assert [drawn.eval().indices.tolist() for _ in range(3)] == [[3, 0], [1, 3], [0, 0]]
+    apart = C.random_sample([0.1, 0.2, 0.3, 0.4], 3, False, seed=5)
+    assert apart.eval().indices.tolist() == [3, 0, 1]
+    assert apart.root_function.attributes["rngOffset"] == 3
+    often = C.random_sample_inclusion_frequency([0.1, 0.2, 0.3, 0.4], 2, False, seed=5).eval()
+    np.testing.assert_allclose(often, [0.2152, 0.4014, 0.5597, 0.6911], atol=1e-4)
+    for weights, told in (
+        ([0.5, -0.5], "the weight of a class to be sampled is negative: -0.5"),
+        ([0.5, 0.0], "2 classes are to be sampled, but only 1 have a weight"),
+    ):
+        with pytest.raises(ValueError, match=f"^{told}$"):
+            C.random_sample(weights, 2, False).eval()
+
+
+def test_a_rate_of_dropout() -> None:
     with pytest.raises(ValueError, match=r"^dropout_rate must be in the interval \[0,1\)$"):
         C.dropout(C.input_variable(2), 1.0)

@@ -97,7 +97,7 @@ def test_a_new_rate_is_for_the_minibatch_size_of_the_learner(said: int | None, f
     learner.reset_learning_rate(C.learning_parameter_schedule(1.0, said))
     assert learner.rate_of(4) == 1 / found
     free = C.sgd([w], 0.5)
-    assert (free.minibatch_size, free.is_minibatch_size_explicitly_specified, free.sees_mean) == (None, False, False)
+    assert (free.minibatch_size, free.is_minibatch_size_explicitly_specified, free.sees_mean) == (0, False, False)
     free.reset_learning_rate(C.learning_parameter_schedule(1.0, said))
     assert free.rate_of(4) == 1 / 4
     free.minibatch_size = 2

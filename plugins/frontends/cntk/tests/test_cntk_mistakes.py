@@ -107,6 +107,46 @@ def test_arguments_of_operations():
     )
 
 
+def test_operands_and_axes_that_there_are_not():
+    whole = "Input('x', [#], [2 x 3])"
+    check(
+        {
+            "operand": (
+                lambda: C.plus(x(2), "two"),
+                "an operand is a Variable, a Function, a number or an array, not str",
+            ),
+            "objects": (
+                lambda: C.plus(x(2), [None]),
+                "an operand is a Variable, a Function, a number or an array, not list",
+            ),
+            "reduction": (
+                lambda: C.argmax(x(2, 3), axis=2),
+                f"ReduceElements: {whole} has 2 axes, so there is no axis 2",
+            ),
+            "place": (
+                lambda: C.expand_dims(x(2, 3), 2),
+                "expand_dims: Placeholder('x', [#], [2 x 3]) has 2 axes, so there is no place 2",
+            ),
+            "cut": (
+                lambda: C.flatten(x(2, 3), 3),
+                "flatten: Input('x', [#], [2 x 3]) has 2 axes, so it cannot be cut at the axis 3",
+            ),
+            "gradient": (
+                lambda: C.abs(C.parameter(2)).grad({}, wrt=[C.input_variable((2, 3), needs_gradient=True, name="x")]),
+                f"the function does not depend on {whole}, so there is no gradient by it",
+            ),
+        },
+        ValueError,
+    )
+    with pytest.raises(ValueError, match="has 2 axes, so there is no axis 5"):
+        C.reduce_sum(x(2, 3), axis=(0, 5))
+    with pytest.raises(ValueError, match=r"its inputs have numbers of several types: .* of float32, .* of float64"):
+        C.plus(x(2), C.input_variable(2, np.float64))
+    mixed = C.plus(x(2), C.constant(np.ones(2)))
+    with pytest.raises(ValueError, match="its inputs have numbers of several types"):
+        mixed.eval(np.ones((1, 2), np.float32))
+
+
 def test_types_of_arguments():
     check(
         {
@@ -118,14 +158,6 @@ def test_types_of_arguments():
             "composite": (lambda: C.as_composite(x(2)), "expected a primitive function, not Variable"),
             "variable": (lambda: variable_of(3), "expected a Variable or a Function, not int"),
             "function": (lambda: sanitize_function(3), "expected a Function or a Variable, not int"),
-            "operand": (
-                lambda: C.plus(x(2), "two"),
-                "an operand is a Variable, a Function, a number or an array, not str",
-            ),
-            "objects": (
-                lambda: C.plus(x(2), [None]),
-                "an operand is a Variable, a Function, a number or an array, not list",
-            ),
             "axis": (lambda: C.reduce_sum(x(2), "0"), "an axis is a number or of the type Axis, not '0'"),
             "axes": (
                 lambda: C.input_variable(2, dynamic_axes=["t"]),

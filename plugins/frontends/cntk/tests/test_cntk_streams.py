@@ -8,7 +8,10 @@ import cntk as C
 import cntk.random as drawn
 import numpy as np
 import pytest
+from cntk_builder_python import Graph
 from scipy.sparse import csr_matrix
+
+from cntk_core.api.recipes import ModelFiles, PluginManager
 
 
 def seed_of_dropout() -> int:
@@ -108,6 +111,20 @@ def test_models_of_cntk_1(tmp_path: Path) -> None:
     again = C.Function.load(str(tmp_path / "old.dnn"))
     data = np.array([[1, -2]], np.float32)
     np.testing.assert_allclose(again.eval([data]), f.eval([data]), rtol=1e-6)
+
+
+def test_outputs_of_a_model_of_cntk_1_are_what_nobody_reads_or_what_is_marked(tmp_path: Path) -> None:
+    graph = Graph()
+    x, y = graph.input("x", 2), graph.input("y", 2)
+    known = graph.apply("Mean", x).named("m")
+    graph.criterion(graph.apply("SquareError", y, graph.apply("Minus", x, known)), "loss")
+    graph.apply("Tanh", x).named("alone")
+    network = graph.finish()
+    known.node.value = np.array([1, 2], np.float32)
+    ModelFiles(PluginManager().registry).save(network, tmp_path / "old.dnn", "CNTK-1")
+    found = C.load_model(str(tmp_path / "old.dnn"))
+    assert [each.name for each in found.outputs] == ["alone", "loss", "m"]
+    assert C.combine([found.outputs[2]]).eval().tolist() == [1, 2]
 
 
 def test_a_clone_whose_substitute_reads_the_inputs_that_are_copied() -> None:

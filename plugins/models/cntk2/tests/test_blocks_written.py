@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from cntk_model_cntk2.load import load_model
 from cntk_model_cntk2.model_format import Cntk2Format
 from cntk_model_cntk2.records import BLOCK, read_composite
 from cntk_model_cntk2.save import save_model
-from golden_files import arrays, index, write
+from golden_files import arrays, write
 
 from cntk_core.api import Network, Node, UsageError, core_ops
 from cntk_core.api.builders import Block
@@ -21,30 +20,6 @@ from cntk_testing.networks import Sketch
 from cntk_testing.reference import ReferenceEngine
 
 find_op = core_ops().find
-
-
-@cache
-def blocks_of(path: Path) -> list[tuple[str, int, int, tuple[str, ...]]]:
-    network = load_model(path, find_op).network
-    return sorted(
-        (block.kind, len(block.nodes), len(block.outputs), tuple(sorted(block.operands))) for block in network.blocks
-    )
-
-
-@pytest.mark.sampled(12)
-@pytest.mark.thinned(8)
-@pytest.mark.parametrize("name", sorted(index()))
-def test_blocks_come_back(name: str, tmp_path: Path) -> None:
-    first = write(name, tmp_path)
-    network = load_model(first, find_op).network
-    save_model(network, tmp_path / "again.model", blocks=True)
-    before, after = blocks_of(first), blocks_of(tmp_path / "again.model")
-    assert [one[:3] for one in after] == [one[:3] for one in before]
-    again = load_model(tmp_path / "again.model", find_op).network
-    outputs = ("output", "criterion", "evaluation")
-    assert [[node.name for node in again.roots[role]] for role in outputs] == [
-        [node.name for node in network.roots[role]] for role in outputs
-    ]
 
 
 @pytest.mark.parametrize(

@@ -61,18 +61,6 @@ def check_values(name: str, path: Path, engine: Any) -> None:
     assert not differences(arrays(name, "out/"), found, tolerance["relative"], tolerance["absolute"])
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("name", NAMES)
-def test_loading(name: str, tmp_path: Path) -> None:
-    path = write(name, tmp_path)
-    found = load_model(path, find_op())
-    outputs = index()[name]["outputs"]
-    assert [result.axes for result in found.results] == [output["axes"] for output in outputs]
-    assert [result.uid for result in found.results] == [output["uid"] for output in outputs]
-    assert {node.name for node in found.network.inputs} == {each["name"] for each in index()[name]["inputs"]}
-    assert all(node.shape is not None for node in found.network)
-
-
 @pytest.mark.sampled(12)
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", EQUAL)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cntk_model_onnx.check import Difference, check
+from cntk_model_onnx.check import Difference, check, compare
 from cntk_model_onnx.data import LONGEST, SHORTEST, RandomData
 from cntk_model_onnx.export.choose import outputs_of
 from cntk_model_onnx.settings import ExportSettings
@@ -137,3 +137,60 @@ def test_samples_as_an_axis_and_back(tmp_path: Path) -> None:
     every = op(made, "UnpackBatch", made.input("x", 3), name="all")
     network = network_of(made, every, op(made, "ToBatch", op(made, "Exp", every), name="again"))
     assert difference(network, tmp_path / "net.onnx") < 1e-6
+
+
+@pytest.mark.parametrize("sequences", ["batch", "one"])
+def test_values_of_another_shape_differ(sequences: str, tmp_path: Path) -> None:
+    """Although they are the same numbers."""
+    row, column = Sketch("float32"), Sketch("float32")
+    network = network_of(row, op(row, "Reshape", row.input("x", 3), dims=(1, 3)))
+    other = network_of(column, op(column, "Reshape", column.input("x", 3), dims=(3, 1)))
+    settings = ExportSettings.of({"sequences": sequences})
+    path = written(other, tmp_path / "net.onnx", sequences=sequences)
+    assert [each.largest for each in compare(other, path, settings)] == [0.0]
+    assert [each.largest for each in compare(network, path, settings)] == [np.inf]
+
+
+def values_drawn(network: Network, name: str) -> set[float]:
+    """All numbers that an input gets with forty seeds."""
+    outputs = network.roots["output"]
+    drawn = (RandomData(network, outputs, SETTINGS, np.random.default_rng(seed)).ours[name] for seed in range(40))
+    return {
+        value
+        for given in drawn
+        for one in (given if isinstance(given, list) else [given])
+        for value in np.asarray(one).reshape(-1).tolist()
+    }
+
+
+@pytest.mark.parametrize("room", [2, 4])
+def test_all_lengths_that_there_is_room_for_are_drawn(room: int) -> None:
+    made = Sketch("float32")
+    network = network_of(made, op(made, "ToSequence", of_samples(made, "x", room, 2), of_samples(made, "length", 1)))
+    assert values_drawn(network, "length") == set(range(1, room + 1))
+
+
+def test_all_places_and_truths_that_may_be_asked_for_are_drawn() -> None:
+    """Places are those of the shortest sequence."""
+    places = {float(place) for place in range(SHORTEST)}
+    made = Sketch("float32")
+    frames, index = made.input("frames", 2), made.input("index", 1)
+    picked = op(made, "GatherPacked", index, frames)
+    assert values_drawn(network_of(made, picked), "index") == places
+    made = Sketch("float32")
+    target, index, parts = made.input("target", 2), made.input("index", 1), made.input("parts", 2)
+    put = op(made, "ScatterPacked", target, index, parts)
+    assert values_drawn(network_of(made, put), "index") == places
+    made = Sketch("float32")
+    table, which = made.parameter("table", 5, 2), made.input("which", 1)
+    found = network_of(made, op(made, "Gather", op(made, "RowStack", which, which), table))
+    assert values_drawn(found, "which") == {0, 1, 2, 3, 4}
+
+
+def test_what_stands_behind_others_may_be_any_number() -> None:
+    """Only of a stack all inputs become elements."""
+    made = Sketch("float32")
+    which, like = made.input("which", 1), made.input("like", 1)
+    chosen = op(made, "Reshape", op(made, "ReconcileDynamicAxis", which, like), dims=(1,))
+    drawn = values_drawn(network_of(made, op(made, "OneHot", chosen, num_class=3)), "which")
+    assert drawn == {0, 1, 2}

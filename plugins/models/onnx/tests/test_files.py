@@ -12,7 +12,7 @@ from cntk_model_onnx.export.exporter import export
 from cntk_model_onnx.model_format import OnnxFormat
 from cntk_model_onnx.own import describe
 from cntk_model_onnx.settings import ExportSettings
-from cntk_model_onnx.wire import read_model, write_model
+from cntk_model_onnx.wire import _content, read_model, write_model
 from judge import DATA, described, gap_between, load, same, stripped, written
 
 from cntk_core.api import CntkError, ModelFormatError, Network, UnsupportedError, UsageError, core_ops
@@ -214,3 +214,24 @@ def refusal(path: Path) -> list[str]:
 def test_no_file_is_a_typed_error(tmp_path: Path) -> None:
     with pytest.raises(ModelFormatError, match="cannot be read: No such file or directory"):
         read_model(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 6, 7, 100])
+@pytest.mark.parametrize("order", "<>")
+def test_numbers_have_the_same_bytes_on_all_machines(chunk: int, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least first, whatever the machine has; those of the other order are turned piece by piece."""
+    monkeypatch.setattr("cntk_model_onnx.wire._CHUNK", chunk)
+    array = np.arange(12.0, dtype=f"{order}f4").reshape(3, 4)[:, :2]
+    assert b"".join(_content(array)) == array.astype("<f4").tobytes()
+
+
+@pytest.mark.parametrize("length", [100, 101])
+def test_long_names_of_tensors_are_cut_in_messages(length: int, tmp_path: Path) -> None:
+    tensor = onnx.TensorProto(name="w" * length, dims=[2], data_type=onnx.TensorProto.FLOAT, raw_data=b"1234")
+    model = onnx.helper.make_model(onnx.helper.make_graph([], "g", [], [], [tensor]))
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(ModelFormatError) as caught:
+        read_model(tmp_path / "net.onnx")
+    assert caught.value.message == (
+        f"'{tmp_path / 'net.onnx'}' is damaged: the tensor '{'w' * 100}' has 4 bytes, not those of its dimensions"
+    )

@@ -57,6 +57,12 @@ DEFAULTS = {
         for opset in (11, 13)
     },
     **{
+        f"{kind} of {opset} along axis {axis}": one(kind, (2, 3), opset=opset, axis=axis)
+        for kind in ("Softmax", "LogSoftmax", "Hardmax")
+        for opset in (11, 13)
+        for axis in (1, 2)
+    },
+    **{
         kind: Graph([node(kind, ["x"], ["i"], axis=1), node("Cast", ["i"], ["y"], to=TensorProto.FLOAT)], (4, 2))
         for kind in ("ArgMax", "ArgMin")
     },

@@ -259,11 +259,12 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("exclusive", [0, 1])
-@pytest.mark.parametrize("reverse", [0, 1])
-def test_products_up_to_each_element(exclusive: int, reverse: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("exclusive", [0, 1, None])
+@pytest.mark.parametrize("reverse", [0, 1, None])
+def test_products_up_to_each_element(exclusive: int | None, reverse: int | None, tmp_path: Path) -> None:
     """onnxruntime has no CumProd yet."""
-    graph = one("CumProd", (4, 2), np.asarray(1, np.int64), opset=26, exclusive=exclusive, reverse=reverse)
+    given = {name: value for name, value in (("exclusive", exclusive), ("reverse", reverse)) if value is not None}
+    graph = one("CumProd", (4, 2), np.asarray(1, np.int64), opset=26, **given)
     x = some(SAMPLES, 4, 2)
     turned = x[:, ::-1] if reverse else x
     wanted = np.cumprod(turned, axis=1)

@@ -61,10 +61,32 @@ AXES = {
     ),
     "joined": turned(node("Concat", ["t", "t"], ["v"], axis=2), node("Slice", ["v", "b", "e", "a"], ["u"]),
                      more={"b": whole(2), "e": whole(6), "a": whole(2)}),
+    "joined with nothing": turned(node("Concat", ["e", "t", "e"], ["u"], axis=0), more={"e": some(0, 2, 4)}),
     "sums": turned(node("CumSum", ["t", "a"], ["u"]), more={"a": np.asarray(0, np.int64)}),
     "softmax": turned(node("Softmax", ["t"], ["u"], axis=0)),
     "largest": turned(node("Hardmax", ["t"], ["u"], axis=0)),
     "a constant with the samples' axis": turned(node("Add", ["t", "w"], ["u"]), more={"w": some(3, 1, 4)}),
+    "the samples behind": turned(
+        node("Unsqueeze", ["t", "a"], ["v"]), node("Mul", ["v", "w"], ["m"]), node("Squeeze", ["m", "a"], ["u"]),
+        perm=(1, 2, 0), more={"a": whole(0, 2), "w": some(3, 1, 4, 1)},
+    ),
+    **{
+        f"repeated along {what}": Graph(
+            [node("Expand", ["x", "s"], ["v"]), node("Mul", ["v", "w"], ["m"]),
+             node("Transpose", ["m"], ["y"], perm=[1, 0, 2])],
+            (3,), {"s": whole(count, 1, 3), "w": some(count, 1, 3)},
+        )
+        for what, count in (("a new axis", 4), ("a new axis once", 1))
+    },
+    "blocks of columns": one("DepthToSpace", (12, 2, 3), blocksize=2, mode="CRD"),
+    "squeezed as far as it goes": one("Squeeze", (1, 3, 1)),
+    "largest of the first axis": turned(
+        node("ArgMax", ["t"], ["i"]), node("Cast", ["i"], ["u"], to=FLOAT), perm=(1, 0, 2)
+    ),
+    **{f"{kind} of an axis between": one(kind, (2, 3, 4), axis=2) for kind in ("Softmax", "LogSoftmax", "Hardmax")},
+    "a product of turned matrices": Graph(
+        [node("Transpose", ["x"], ["t"]), node("Gemm", ["t", "w"], ["y"], transA=1)], (3,), {"w": some(3, 4)}
+    ),
     "samples and heads, and an axis of 1 between": Graph(
         [
             node("Reshape", ["x", "folded"], ["f"]),
@@ -90,6 +112,7 @@ RESIZED = {
         coordinate_transformation_mode="tf_crop_and_resize",
     ),
     "axes by their numbers": one("Resize", (2, 4), None, number([1.5]), axes=[2], mode="linear"),
+    "sizes of all axes": one("Resize", (1, 4), None, None, whole(2, 1, 8), mode="linear"),
     "one place": one(
         "Resize", (1, 4), None, number([1, 1, 0.25]), mode="linear", coordinate_transformation_mode="align_corners"
     ),
@@ -115,6 +138,9 @@ POOLED = {
     **{f"wide, {where}": one("MaxPool", (1, 6, 7), kernel_shape=[5, 4], auto_pad=f"SAME_{where.upper()}")
        for where in ("lower", "upper")},
     "no borders": one("MaxPool", (1, 5, 6), kernel_shape=[2, 3], auto_pad="VALID"),
+    "no window behind the image": one(
+        "MaxPool", (1, 4), kernel_shape=[2], dilations=[2], strides=[4], pads=[0, 1], ceil_mode=1
+    ),
 }  # fmt: skip
 
 QUANTIZED = {
@@ -125,7 +151,60 @@ QUANTIZED = {
     for kind in (np.int8, np.uint8)
 }  # fmt: skip
 
-KINDS = {"quantized": QUANTIZED, "equations": EQUATIONS, "axes": AXES, "resized": RESIZED, "pooled": POOLED}
+PLACED = {
+    "elements from both ends": one("GatherElements", (4,), whole([0, -1], [-4, 3]), axis=1, samples=SAMPLES),
+    "tuples from both ends": Graph(
+        [node("GatherND", ["x", "c"], ["y"], batch_dims=1)], (3, 2), {"c": whole([-3], [2])}, samples=SAMPLES
+    ),
+    "parts of the first axes": one("Slice", (4, 3), opset=9, starts=[0, 1, 0], ends=[2**31 - 1, 3, 2]),
+    "a table backwards": Graph(
+        [node("Slice", ["w", "b", "e", "a", "s"], ["c"]), node("Add", ["x", "c"], ["y"])], (3,),
+        {"w": some(3), "b": whole(2), "e": whole(-(2**63)), "a": whole(0), "s": whole(-1)},
+    ),
+    "as many samples": Graph(
+        [node("Shape", ["x"], ["n"], end=1), node("Div", ["n", "c"], ["m"]),
+         node("Concat", ["m", "rest"], ["s"], axis=0), node("Reshape", ["x", "s"], ["y"])],
+        (6,), {"c": whole(1), "rest": whole(2, 3)},
+    ),
+}  # fmt: skip
+
+
+def halves(*nodes: Any, rows: Any = ((5.0, -7.0, 2.0, 9.0), (1.0, 3.0, -5.0, 0.0)), **more: Any) -> Graph:
+    """Whole numbers ``i``, of which the nodes make ``w``; their halves, cut towards 0 if ``w`` are whole numbers."""
+    begin, end = node("Cast", ["x"], ["i"], to=TensorProto.INT64), node("Cast", ["h"], ["y"], to=FLOAT)
+    constants = {"two": whole(2), "zero": whole(0), "k": whole(3), "real": number(0), **more}
+    return Graph([begin, *nodes, node("Div", ["w", "two"], ["h"]), end], (4,), constants, x=rows)
+
+
+WHOLE_NUMBERS = {
+    "passed on": halves(node("Identity", ["i"], ["w"])),
+    "summed": halves(node("Add", ["i", "k"], ["w"])),
+    "largest places": halves(node("ArgMax", ["x"], ["w"], axis=1)),
+    "smallest places": halves(node("ArgMin", ["x"], ["w"], axis=1)),
+    "places in order": halves(node("TopK", ["x", "k"], ["best", "w"], axis=1)),
+    "in order": halves(node("TopK", ["i", "k"], ["w", "places"], axis=1)),
+    "chosen": halves(node("Greater", ["x", "real"], ["c"]), node("Where", ["c", "i", "zero"], ["w"])),
+    "cast like others": halves(node("CastLike", ["x", "two"], ["w"])),
+    "a quotient of constants": halves(
+        node("Div", ["nine", "two"], ["q"]), node("Div", ["i", "q"], ["w"]), nine=whole(9)
+    ),
+    "numbers by their places": Graph(
+        [node("Gather", ["x", "c"], ["g"], axis=1), node("Cast", ["g"], ["i"], to=TensorProto.INT64),
+         node("Cast", ["i"], ["y"], to=FLOAT)],
+        (3,), {"c": whole(2, 0)}, x=[[1.5, 2.0, -2.75], [0.5, 1.0, 3.25]],
+    ),
+    "parts": halves(node("Split", ["i"], ["w", "rest"], axis=1, num_outputs=2)),
+}  # fmt: skip
+
+KINDS = {
+    "placed": PLACED,
+    "whole numbers": WHOLE_NUMBERS,
+    "quantized": QUANTIZED,
+    "equations": EQUATIONS,
+    "axes": AXES,
+    "resized": RESIZED,
+    "pooled": POOLED,
+}
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,10 @@ REFUSED = {
         "its places do not have the sizes of its input in all other axes",
     ),
     "parts of other axes": (one("GatherElements", (3,), whole(0, 1), axis=1), "its inputs have not as many axes"),
+    "a normalization of samples": (
+        Graph([node("Transpose", ["x"], ["t"]), node("LayerNormalization", ["t", "c"], ["y"])], (3,), {"c": some(2)}),
+        SAMPLES_ALONG,
+    ),
     "places that are not there": (picked(3), "it names places that are not there"),
     "places before the first": (picked(-4), "it names places that are not there"),
     "samples at places": (one("GatherND", (3,), whole([0])), SAMPLES_ALONG),
@@ -168,6 +172,7 @@ REFUSED = {
     "a first state of another size": (
         cell("LSTM", h=some(1, 4, 2)), "its first state does not have the size that it says"
     ),
+    "a constant without elements": (one("Add", (1,), number([]).reshape(1, 0)), "a constant has no elements"),
     "another activation": (cell("RNN", activations=["Strange"]), "its cells have other activations, or are clipped"),
 }  # fmt: skip
 
@@ -180,6 +185,21 @@ def test_nodes_that_cannot_be_read_say_why(name: str, tmp_path: Path) -> None:
         load(path)
     said = str(caught.value).removeprefix(f"'{path}' has nodes that cannot be read: ")
     assert said.partition("': ")[2] == why
+
+
+@pytest.mark.parametrize(
+    ("graph", "why"),
+    [
+        (Graph([node("Shape", ["x"], ["y"])], (3,)), COUNTED),
+        (Graph([node("Identity", ["e"], ["y"])], (3,), {"e": number([])}), "a constant has no elements"),
+    ],
+    ids=["sizes", "nothing"],
+)
+def test_outputs_that_cannot_be_read_say_why(graph: Graph, why: str, tmp_path: Path) -> None:
+    path = graph.save(tmp_path / "net.onnx")
+    with pytest.raises(UnsupportedError) as caught:
+        load(path)
+    assert str(caught.value) == f"'{path}' has the output 'y', which cannot be read: {why}"
 
 
 @pytest.mark.parametrize("given", [{"r": some(1, 9, 2)}, {"b": some(1, 12)}], ids=["weights", "bias"])

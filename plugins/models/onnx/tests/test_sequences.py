@@ -106,11 +106,13 @@ def test_one_end_of_each_sequence(op: str, step: int, default: float, zero: bool
         flag = made.op("ElementTimes", flag, made.given("none", np.zeros(1)))
     flags = made.op(op, flag, attributes=type(made.delay()[0].attributes)((), step, default), name="flags")
     where = made.op("Where", flags, name="where")
-    chosen = made.op("GatherPacked", made.op("PackedIndex", made.x, where), made.x, name="chosen")
+    index = made.op("PackedIndex", made.x, where)
+    chosen = made.op("GatherPacked", index, made.x, name="chosen")
+    back = made.op("ScatterPacked", made.x, index, chosen, name="back")
     for node in [node for node in made.network if not node.inputs and node.op.name == "PastValue"]:
         made.network.remove(node)
     made.network.infer()
-    made.network.roots["output"] = [chosen]
+    made.network.roots["output"] = [chosen, back]
     assert difference(made.network, tmp_path / "net.onnx") == 0
     kinds = {node.op_type for node in read_model(tmp_path / "net.onnx").model.graph.node}
     assert ("CumSum" not in kinds) == simple

@@ -161,6 +161,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
          "--nodes says which weights are written; --name and --partial say which are taken"),
         (["--from", "other.npz", "-o", "n.dnn", "--partial"],
          "no node of 'net.dnn' is called as an array of 'other.npz'"),
+        (["-o", "net.dnn"],
+         "'net.dnn' is a file that is read\n    Give the new one another name: it may be lost."),
         (["-o", "no/w.npz/x.npz"], "'no/w.npz/x.npz' cannot be written: File exists"),
     ],
 )  # fmt: skip
@@ -191,3 +193,50 @@ def test_models_are_converted_to_weights_and_weights_are_no_models(capsys: pytes
     )
     assert not WeightsFormat().recognizes(b"command = Train", Path("w.npz"))
     assert not WeightsFormat().recognizes(b"PK\x03\x04", Path("w.zip"))
+
+
+@pytest.mark.parametrize("order", ["numpy", "cntk"])
+def test_a_list_of_values(order: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made = network()
+    save_model(made, "net.dnn")
+    assert main(["weights", "net.dnn", "--order", order]) == 0
+    shapes = {name: np.shape(value) for name, value in values(made).items()}
+    assert capsys.readouterr().out.splitlines() == [
+        f"{name}  {' x '.join(map(str, shape[::-1] if order == 'cntk' else shape))}  float32"
+        for name, shape in shapes.items()
+    ]
+
+
+def test_a_new_file_beside_one_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """A file may be written anew that is not read, whichever is missing."""
+    save_weights(network(), "w.npz")
+    assert main(["weights", "none.dnn", "-o", "w.npz"]) != 0
+    assert "'none.dnn'" in capsys.readouterr().err
+    save_model(network(), "net.dnn")
+    assert main(["weights", "net.dnn", "-o", "w.npz"]) == 0
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, 0), (10, 0), (11, 1), (13, 3)])
+def test_arrays_that_no_node_takes_are_named(count: int, more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_model_weights.exchange._MOST_TOLD", 10)
+    made = network()
+    others = [f"other{number:02}" for number in range(count)]
+    np.savez("w.npz", **{name: made[name].value for name in values(made)}, **{name: np.zeros(1) for name in others})
+    with pytest.raises(DataError) as caught:
+        load_weights(made, "w.npz")
+    listed = ", ".join(f"'{name}'" for name in others[:10]) + (f" and {more} more" if more else "")
+    assert str(caught.value).splitlines()[1] == f"    no node takes {listed}"
+    np.savez("w.npz", **{name: np.zeros(99) for name in values(made)})
+    most = len(values(made))
+    for told in (most - 1, most):
+        monkeypatch.setattr("cntk_model_weights.exchange._MOST_TOLD", told)
+        with pytest.raises(DataError) as caught:
+            load_weights(made, "w.npz")
+        assert ("    and 1 more" in str(caught.value).splitlines()) == (told < most)
+
+
+def test_an_array_whose_name_says_that_it_is_turned() -> None:
+    made, wanted = network(), network(1)
+    np.savez("w.npz", **{f"{name}^T": wanted[name].value for name in values(made)})
+    load_weights(made, "w.npz", names={name: f"{name}^T" for name in values(made)})
+    assert values(made) == values(wanted)

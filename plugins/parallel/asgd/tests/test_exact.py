@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from cntk_parallel_asgd import SimulatedTime, WarmUp
@@ -253,3 +255,56 @@ def test_going_on_is_exact(mode):
             assert sorted(one.state) == sorted(other.state)
             for name, array in other.state.items():
                 np.testing.assert_array_equal(one.state[name], array)
+
+
+# -- meetings inside an epoch -------------------------------------------------------------------------------
+
+
+MEETING = [
+    {"staleness": 0},
+    {"staleness": 2, "simulated_time": UNEVEN},
+    {"use_pipeline": True, "simulated_time": UNEVEN},
+    {"sim_model_average": True},
+    {"delay_compensation": "adaptive", "simulated_time": UNEVEN},
+]
+
+
+@pytest.mark.parametrize("mode", MEETING)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_meeting_is_what_the_end_of_an_epoch_is(mode, count):
+    """To the last bit, also where one worker comes to the end of its data before the others meet again."""
+    sizes = [np.random.default_rng([7, rank]).integers(1, 6, size=15 - 2 * rank).tolist() for rank in range(count)]
+    found = run(options(4, **mode), [[own] for own in sizes], momentum=0.5, meet_every=9, disturb=count)
+    places = [[0, *(step for step, _ in one.met)] for one in found]
+    assert len({len(own) for own in places}) == 1
+    assert len(places[0]) > 2
+    for own, steps in zip(sizes, places, strict=True):
+        assert all(sum(own[a:b]) >= 9 > sum(own[a : b - 1]) for a, b in pairwise(steps))
+    for met in zip(*(one.met for one in found), strict=True):
+        for _, values in met:
+            np.testing.assert_array_equal(values, met[0][1])
+    in_vain = max(sum(own[steps[-1] :]) for own, steps in zip(sizes, places, strict=True)) >= 9
+    parts = [
+        [own[a:b] for a, b in zip(steps, [*steps[1:], len(own)], strict=True)]
+        for own, steps in zip(sizes, places, strict=True)
+    ]
+    split = run(options(4, **mode), parts, momentum=0.5, number=lambda rank, epoch, step: places[rank][epoch] + step)
+    last = len(places[0]) - 1
+    for index in range(last):
+        np.testing.assert_array_equal(found[0].met[index][1], model(split, index))
+    if not in_vain:
+        np.testing.assert_array_equal(model(found), model(split, last))
+    assert np.isfinite(model(found)).all()
+
+
+@pytest.mark.parametrize("disturb", [1, 2, 3])
+def test_no_sample_is_lost_or_learned_twice_by_meetings(disturb):
+    """With gradients that do not depend on the model, the sum of all updates is known whatever the order."""
+    sizes = [[2, 3, 4, 1, 5, 2, 2], [1, 1, 4], [], [5, 5, 5, 5]]
+    found = run(options(3), [[own] for own in sizes], meet_every=6, disturb=disturb, flat=True)
+    total = sum(
+        gradient(np.zeros(SIZE), rank, step, samples)
+        for rank, own in enumerate(sizes)
+        for step, samples in enumerate(own)
+    )
+    np.testing.assert_allclose(model(found), first() - RATE * total, rtol=1e-12)

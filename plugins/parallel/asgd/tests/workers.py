@@ -41,13 +41,14 @@ def options(period=1, **given):
 
 @attrs.frozen(eq=False)
 class Result:
-    """Of one rank: models after each epoch, state at the end, lines said, momentum, strategy."""
+    """Of one rank: models after each epoch, state at the end, lines said, momentum, strategy, meetings with models."""
 
     models: list
     state: dict
     lines: list
     smoothed: np.ndarray
     strategy: AsynchronousSGD
+    met: list
 
 
 class Unordered:
@@ -78,7 +79,19 @@ class Unordered:
 
 
 def run(
-    given, minibatches, *, dtype=np.float64, momentum=0.0, epochs=None, after=None, disturb=None, pauses=8, show_every=0
+    given,
+    minibatches,
+    *,
+    dtype=np.float64,
+    momentum=0.0,
+    epochs=None,
+    after=None,
+    disturb=None,
+    pauses=8,
+    show_every=0,
+    meet_every=0,
+    flat=False,
+    number=lambda rank, epoch, step: 100 * epoch + step,
 ):
     """Train on virtual ranks.
 
@@ -87,6 +100,9 @@ def run(
         minibatches: sizes, by rank and epoch.
         epochs: which ones; all by default.
         after: results of the epochs before.
+        meet_every: samples of a worker after which all meet inside an epoch.
+        flat: gradients do not depend on the model.
+        number: of a rank's minibatch, which its gradient depends on.
         pauses: how many there are at most before a step, if there is a seed for them.
         disturb: seed of pauses that change which rank is faster, and of messages that overtake each other.
     """
@@ -95,8 +111,8 @@ def run(
     def work(communicator):
         rank, lines = communicator.rank, []
         store = ParameterStore([Parameter.make("w", (SIZE,), value=first(dtype=dtype))], dtype)
-        strategy, smoothed, models = AsynchronousSGD(given), np.zeros(SIZE, dtype), []
-        strategy.say, strategy.show_every = lines.append, show_every
+        strategy, smoothed, models, met = AsynchronousSGD(given), np.zeros(SIZE, dtype), [], []
+        strategy.say, strategy.show_every, strategy.meet_every = lines.append, show_every, meet_every
         random = np.random.default_rng([disturb or 0, rank])
         if after is not None:
             store.values[...], smoothed[...] = after[rank].models[-1], after[rank].smoothed
@@ -109,13 +125,15 @@ def run(
                 for _ in range(0 if disturb is None else int(random.integers(0, pauses + 1))):
                     communicator.poll(tag=9)
                 smoothed *= dtype(momentum)
-                smoothed += gradient(store.values, rank, 100 * epoch + step, samples)
+                smoothed += gradient(store.values * (not flat), rank, number(rank, epoch, step), samples)
                 store.values -= dtype(RATE) * smoothed
                 strategy.sync(store, StepCounts(samples, {}, learning_rate=RATE))
+                if strategy.has_met:
+                    met.append((step + 1, store.values.copy()))
             strategy.sync(store, StepCounts(0, {}), epoch_end=True)
             models.append(store.values.copy())
         state = {name: array.copy() for name, array in strategy.state().items()}
-        return Result(models, state, lines, smoothed, strategy)
+        return Result(models, state, lines, smoothed, strategy, met)
 
     return VirtualRanks(len(minibatches)).run(work)
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from cntk_reader_audio import AudioFeatureDeserializer
 from cntk_reader_audio.noise import Noise
 from cntk_reader_audio.spectra import Spectrum, normalized, with_deltas
-from cntk_reader_audio.waves import resample
+from cntk_reader_audio.waves import read_list, resample
 from scipy.signal import resample_poly
 from sounds import CLASSES, FRAMES, LENGTHS, RATE, F, L, wave
 
-from cntk_core.api import CntkError, Config, EpochSpec
+from cntk_core.api import CntkError, Config, EpochSpec, Location, ReaderContext, StreamInfo
 from cntk_core.api.builders import SourceText
 from cntk_core.api.recipes import Log
 from cntk_testing.inside import ActionContext, unpack_sequences
@@ -82,6 +83,67 @@ def test_pieces_of_files(make) -> None:
     assert np.array_equal(found["utt-b"], SPECTRUM.compute(sound("utt-b")))
 
 
+def test_pieces_from_the_first_sample_on(make) -> None:
+    Path("wav.scp").write_text("one utt-a.wav 0 0.08\ntwo utt-a.wav 0.0 0.05\n")
+    found = utterances(make(ORDER + F, dtype="float64"))
+    assert np.array_equal(found["one"], SPECTRUM.compute(sound("utt-a")[:640]))
+    assert np.array_equal(found["two"], SPECTRUM.compute(sound("utt-a")[:400]))
+
+
+def test_streams(make) -> None:
+    reader = make(ORDER + features("deltas=1 ; contextWindow=5") + L)
+    assert reader.streams == (StreamInfo("features", (50,), sequence=True), StreamInfo("labels", (3,), True, True))
+    assert make(F + L + "frameMode=true").streams == (StreamInfo("features", (5,)), StreamInfo("labels", (3,), True))
+
+
+def deserialized(text: str, told: list[str]) -> AudioFeatureDeserializer:
+    block = Config.from_source(SourceText.of(text, "r.cntk"))
+    options = AudioFeatureDeserializer.settings_from(block, "deserializer")
+    return AudioFeatureDeserializer(options, ReaderContext(dtype=np.dtype("f4"), trace=told.append))
+
+
+INPUT = "input=[ features=[ scpFile=wav.scp ; dim=5 ; sampleRate=8000 ] ]\n"
+
+
+@pytest.mark.parametrize(("level", "count"), [(0, 0), (1, 1), (2, 1)])
+def test_what_a_part_leaves_out(corpus: Path, level: int, count: int) -> None:
+    """What it leaves out is told, and found by a check."""
+    Path("wav.scp").write_text("utt-a utt-a.wav\nx none.wav\nutt-c utt-c.wav\n")
+    told: list[str] = []
+    part = deserialized(f"{INPUT}maxErrors=1 ; traceLevel={level} ; randomize=none", told)
+    assert part.streams == (StreamInfo("features", (5,), sequence=True),)
+    assert part.source.keys(0) == ["utt-a", "utt-c"]
+    assert len(told) == count
+    assert [error.where for error in part.check()] == [Location("wav.scp", 2, 0)]
+    part.close()
+
+
+def test_a_part_is_shuffled_if_the_recipe_says_so(corpus: Path) -> None:
+    for how in ("none", "auto"):
+        part = deserialized(f"{INPUT}randomize={how}", [])
+        epochs = [[mb.streams["features"].layout.keys for mb in part.minibatches(EpochSpec(epoch=k, minibatch_size=1))]
+                  for k in range(3)]  # fmt: skip
+        assert (epochs[0] == epochs[1] == epochs[2] == [(name,) for name in LENGTHS]) == (how == "none")
+        assert all(sorted(keys) == sorted(epochs[0]) for keys in epochs)
+        part.close()
+
+
+def test_utterances_of_several_chunks(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_kit_readers.utterances.CHUNK_FRAMES", 12)
+    names = list(LENGTHS)
+    sources = [part.source for part in make(ORDER + F + L).parts]
+    for source in sources:
+        assert source.keys(1) == names[2:3]
+        assert source.load(1).keys == names[2:3]
+        chunks, places = np.array([2, 0]), np.array([1, 1])
+        rows = [FRAMES[names[4]], FRAMES[names[1]]]
+        (column,) = source.pick(chunks, places).columns.values()
+        assert column.lengths(np.arange(2)).tolist() == rows
+    fresh = make(ORDER + F + L).parts[0].source
+    (column,) = fresh.pick(np.array([1]), np.array([0])).columns.values()
+    assert column.lengths(np.arange(1)).tolist() == [FRAMES[names[2]]]
+
+
 def test_names_with_blanks(make) -> None:
     soundfile.write("a b 1 2.wav", wave(400), RATE)
     Path("wav.scp").write_text("one a b 1 2.wav\ntwo\tutt-a.wav\n")
@@ -131,6 +193,30 @@ def test_noise_depends_on_seed_and_key_alone(make) -> None:
     assert np.array_equal(utterances(make(text))["utt-a"], first["utt-a"])
     other = utterances(make(text.replace("noiseSnr", "noiseSeed=1 ; noiseSnr")))
     assert not np.array_equal(other["utt-a"], first["utt-a"])
+
+
+def noise_of(folder: Path, values: np.ndarray) -> Noise:
+    soundfile.write(folder / "noise.wav", values, RATE, subtype="DOUBLE")
+    (folder / "noise.scp").write_text(f"n {folder / 'noise.wav'}\n")
+    entries, _ = read_list(folder / "noise.scp", Location("r.cntk"), 1 << 20)
+    return Noise((0.0, 0.0), 1.0, 0, RATE, entries)
+
+
+def test_noise_of_a_file_is_added_from_some_place_on(tmp_path: Path) -> None:
+    samples = wave(300)
+    rising = np.linspace(0.1, 0.9, 5000)
+    for key in "abcdef":
+        added = noise_of(tmp_path, rising).add(samples, key) - samples
+        assert (np.diff(added) > 0).all()
+        assert np.allclose(np.diff(added), np.diff(added)[0])
+        assert np.isclose(np.sum(added**2), np.sum(samples**2))
+
+
+def test_noise_that_is_too_short_goes_around(tmp_path: Path) -> None:
+    samples = wave(300)
+    added = noise_of(tmp_path, np.linspace(0.1, 0.9, 120)).add(samples, "a") - samples
+    assert np.allclose(added[:180], added[120:])
+    assert (np.diff(added[:120]) > 0).all()
 
 
 def test_how_loud_noise_is() -> None:

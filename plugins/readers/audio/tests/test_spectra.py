@@ -39,6 +39,28 @@ def test_how_many_frames_there_are(samples: int, snipped: int, mirrored: int) ->
     assert Spectrum().compute(wave(100)).shape == (0, 40)
 
 
+@pytest.mark.parametrize("samples", [1, 79, 80, 239, 240, 399, 400, 401, 4000])
+@pytest.mark.parametrize(("length", "shift"), [(25.0, 10.0), (10.0, 25.0), (10.0, 10.0)])
+def test_a_wave_is_mirrored_at_its_ends(samples: int, length: float, shift: float) -> None:
+    """The middle of each frame lies a shift behind that of the last; sample -1 is sample 0, -2 is 1, and so on."""
+    spectrum = Spectrum(dim=5, length=length, shift=shift, snip_edges=False)
+    size, step = spectrum.frame_samples, spectrum.shift_samples
+    sound = wave(samples)
+    found = spectrum.compute(sound)
+    assert len(found) == spectrum.frames(samples) == (samples + step // 2) // step
+    for number, frame in enumerate(found):
+        places = np.arange(size) + step * number + step // 2 - size // 2
+        places %= 2 * samples
+        cut = sound[np.where(places < samples, places, 2 * samples - 1 - places)]
+        assert np.allclose(frame, Spectrum(dim=5, length=length, shift=shift).compute(cut)[0])
+
+
+@pytest.mark.parametrize(("length", "points"), [(31.875, 256), (32.0, 256), (32.125, 512), (16.0, 128)])
+def test_points_of_the_transform(length: float, points: int) -> None:
+    """The next power of two, which a frame may have itself."""
+    assert Spectrum(rate=8000, length=length)._points == points
+
+
 def test_silence_has_the_least_energy() -> None:
     """No logarithm of zero: the least energy is the smallest step of a float, as in Kaldi."""
     found = Spectrum(dim=5, energy=True).compute(np.zeros(400))
@@ -63,6 +85,9 @@ def test_long_waves_are_cut_into_blocks(monkeypatch: pytest.MonkeyPatch) -> None
         ({"kind": "mfcc", "dim": 24}, "23 bands do not give 24 values"),
         ({"dim": 200}, "200 bands are too many for frames of 400 samples: some are empty"),
         ({"kind": "mfcc", "dim": 23}, ""),
+        ({"kind": "mfcc", "dim": 1, "bands": 1}, ""),
+        ({"dim": 1}, ""),
+        ({"dim": 2, "energy": True}, ""),
     ],
 )
 def test_numbers_that_do_not_fit(numbers: dict[str, Any], problem: str) -> None:

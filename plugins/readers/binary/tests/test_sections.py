@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -101,6 +102,37 @@ def test_a_cache(make_sections) -> None:
     assert read(make_sections("file=c.bin\nchunkSizeInBytes=1", dtype="float32")) == expected
     reader = make_sections(inputs={"Labels": (1, 3), "x": (2,)})
     assert [(stream.name, stream.shape) for stream in reader.streams] == [("Labels", (1, 3))]
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes"), [(1, [1] * ROWS), (40, [1] * ROWS), (79, [1] * ROWS), (80, [2, 2, 2, 1]), (120, [3, 3, 1]),
+                        (280, [7]), (1000, [7])]
+)  # fmt: skip
+def test_chunks_have_as_many_records_as_fit(make_sections, size: int, sizes: list[int]) -> None:
+    """A record is two features and three labels, of 8 bytes each."""
+    source = make_sections(f"file=c.bin\nchunkSizeInBytes={size}").source
+    assert [info.samples for info in source.index()] == sizes
+    rows = [source.load(chunk).columns["features"].data for chunk in range(len(sizes))]
+    assert np.concatenate(rows).tolist() == FEATURES.tolist()
+    source.read_in_order(80)
+    assert [info.samples for info in source.index()] == ([1] * ROWS if size < 80 else [2, 2, 2, 1])
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="nobody says which files are open")
+def test_damaged_files_are_closed(make_sections) -> None:
+    before = len(os.listdir("/dev/fd"))
+    for data in (b"", cache()[:-1], header(b"Binary Data File", 1, 0, 0, 0, 0)):
+        with pytest.raises(CntkError):
+            make_sections(data=data)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_numbers_without_classes(make_sections) -> None:
+    """They are no labels: nobody knows how many there are."""
+    own = header(b"labels:Labels", 3, 3, 4, 1, ROWS) + NUMBERS.astype("<u4").tobytes()
+    with pytest.raises(CntkError) as caught:
+        make_sections(data=header(b"Binary Data File", 1, 0, 0, 0, ROWS, (HEADER,)) + own)
+    assert str(caught.value) == "c.bin: byte 640: section 'labels' has values of kind 3 with 4 bytes, no numbers"
 
 
 def test_labels_that_are_numbers_alone(make_sections) -> None:
@@ -254,6 +286,21 @@ def test_what_such_a_file_cannot_have(outputs: dict[str, int], message: str) -> 
     with pytest.raises(CntkError) as caught:
         writer(outputs)
     assert str(caught.value) == message
+
+
+def test_the_largest_record(make_sections) -> None:
+    one = writer({"z": 65535})
+    one.write({"z": [SequenceOutput("", np.ones((1, 65535)))]})
+    one.close()
+    assert make_sections(data=Path("out/c.bin").read_bytes()).streams[0].shape == (65535,)
+
+
+def test_a_file_that_is_given_up() -> None:
+    one = writer({"a": 1})
+    one.write({"a": [SequenceOutput("", np.ones((2, 1)))]})
+    one.discard()
+    one.close()
+    assert list(Path("out").iterdir()) == []
 
 
 def test_outputs_of_different_lengths_leave_no_file() -> None:

@@ -117,3 +117,22 @@ def test_errors(text: str, outputs: tuple[str, ...], message: str) -> None:
     with pytest.raises(CntkError) as caught:
         make(text, outputs)
     assert str(caught.value).partition("\n    ")[0] == message
+
+
+@pytest.mark.parametrize(
+    ("size", "chunks"),
+    [(1, [2, 1, 3]), (12, [2, 1, 3]), (13, [2, 4]), (20, [2, 4]), (21, [3, 3]), (32, [3, 3]), (33, [6])],
+)
+def test_a_chunk_ends_with_the_sequence_that_fills_it(size: int, chunks: list[int]) -> None:
+    """Sequences of 2, 1 and 3 frames of 8 bytes, before each of which stand 4 bytes."""
+    writer = make(f"file=x.cbf\nchunkSizeInBytes={size}", ("a",))
+    frames = [np.full((length, 2), length) for length in (2, 1, 3)]
+    for one in frames:
+        writer.write({"a": [SequenceOutput("", one)]})
+    writer.close()
+    options = CNTKBinaryReader.configure(block('file="x.cbf"'), "reader")
+    reader = CNTKBinaryReader(options, ReaderContext(dtype=np.dtype(np.float64)))
+    assert [info.samples for info in reader.source.index()] == chunks
+    found = [reader.source.load(chunk).columns["a"].data for chunk in range(len(chunks))]
+    reader.close()
+    assert np.concatenate(found).tolist() == np.concatenate(frames).tolist()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from cntk_reader_cntk_text import CNTKTextFormatReader, StreamOptions, TextReaderOptions
 
 from cntk_core.api import ReaderContext
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 Make = Callable[..., CNTKTextFormatReader]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,7 @@ def test_the_first_wrong_states_are_compared_with_those_there_are(tmp_path: Path
 SOUND = '"u.lab"\n0 3 a\n3 5 sil_s2 2.5\n.\n'
 
 
+@pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
 def test_usual_entries_need_no_other_way(tmp_path: Path) -> None:
     path = tmp_path / "labels.mlf"
     text = "#!MLF!#\n" + SOUND + SOUND.replace("u.", "v.")

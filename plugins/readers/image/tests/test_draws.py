@@ -52,6 +52,19 @@ def test_everything_that_should_makes_a_difference() -> None:
     assert len({each.tobytes() for each in found}) == len(found)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_numbers_are_those_of_a_counter(count: int) -> None:
+    """The key of the image, the sweep, then view and block; two words of a block are the 53 bits of a number."""
+    key, view, sweep = (5 << 32) + 7, 3, 2
+    found = uniform(np.array([key], np.uint64), np.array([view]), count=count, sweep=sweep, seed=9, purpose=4)
+    words: list[int] = []
+    for block in range(2):
+        counter = tuple(np.array([word], np.uint64) for word in (7, 5, sweep, (view << 16) + block))
+        words += [int(word[0]) for word in philox(counter, (9, 4))]
+    numbers = [((words[at] >> 5) * 2**26 + (words[at + 1] >> 6)) / 2**53 for at in (0, 2, 4, 6)]
+    assert found.tolist() == [numbers[:count]]
+
+
 def test_numbers_are_uniform() -> None:
     found = uniform(np.arange(4000, dtype=np.uint64), np.zeros(4000, np.int64), count=5, sweep=0, seed=0, purpose=1)
     assert found.min() >= 0

@@ -22,6 +22,24 @@ def message(make, kind: str, text: str, **context: object) -> str:
     return str(found.value)
 
 
+def test_files_of_several_transforms_that_are_missing(images: Path, make) -> None:
+    text = deserializer("type=Mean ; meanFile=none.xml", "type=Intensity ; intensityFile=no.xml ; intensityStdDev=1")
+    found = message(make, "ImageDeserializer", text)
+    assert "'none.xml'" in found
+    assert "'no.xml'" in found
+
+
+def test_the_last_image_is_checked_too(images: Path, make) -> None:
+    Path("10.png").write_bytes(b"")
+    reader = make("ImageDeserializer", deserializer("type=Scale ; width=3 ; height=3 ; channels=3"))
+    assert [str(error) for error in reader.check()] == ["map.txt:11: cannot use image '10.png': the file is empty"]
+
+
+def test_transforms_whose_keys_exclude_each_other(folder: Path, make) -> None:
+    found = message(make, "ImageDeserializer", deserializer("type=Crop ; sideRatio=0.5 ; areaRatio=0.5"))
+    assert found == "r.cntk:3:63: sideRatio and areaRatio exclude each other\n    Remove one of them."
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -36,6 +54,10 @@ def message(make, kind: str, text: str, **context: object) -> str:
         (
             legacy("sideRatio=0.9:0.5"),
             "must be a number above 0 and at most 1, or two of them as least:most, not '0.9:0.5'",
+        ),
+        (
+            legacy("sideRatio=0.2:0.5:0.9"),
+            "must be a number above 0 and at most 1, or two of them as least:most, not '0.2:0.5:0.9'",
         ),
         (legacy("sideRatio=1.5"), "'sideRatio' must be a number above 0 and at most 1, or two of them as least:most"),
         (legacy("aspectRatio=0"), "'aspectRatio' must be a number above 0 and at most 1, or two of them as least:most"),

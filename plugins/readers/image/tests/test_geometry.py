@@ -130,5 +130,35 @@ def test_sizes(rows: int, columns: int, height: int, width: int) -> None:
         cut, padded = (scaled_size(rows, columns, height, width, mode) for mode in ("crop", "pad"))
         assert min(cut) == height
         assert max(padded) == height
+    cut, padded = (scaled_size(rows, columns, height, width, mode) for mode in ("crop", "pad"))
+    assert cut[0] >= height
+    assert cut[1] >= width
+    assert padded[0] <= height
+    assert padded[1] <= width
+    for found in (cut, padded):
+        assert found[0] == height or found[1] == width
+
+
+def test_sizes_of_some_images() -> None:
     assert scaled_size(100, 50, 20, 20, "crop") == (40, 20)
     assert scaled_size(100, 50, 20, 20, "pad") == (20, 10)
+    assert scaled_size(50, 100, 20, 20, "crop") == (20, 40)
+    assert scaled_size(50, 100, 20, 20, "pad") == (10, 20)
+    # The shorter side of 10 x 9 is its width, but 4 columns would leave 4 of the 8 rows.
+    assert scaled_size(10, 9, 8, 4, "crop") == (8, 7)
+    assert scaled_size(10, 20, 4, 10, "pad") == (4, 8)
+    assert scaled_size(1, 400, 5, 5, "pad") == (1, 5)
+
+
+def test_sizes_of_parts_that_are_known() -> None:
+    narrow = attrs.evolve(CENTER, aspect=(0.5, 0.5))
+    assert narrow.fixed_size((20, 20)) is None  # which side is the longer one is drawn
+    assert attrs.evolve(narrow, size=(7, 9)).fixed_size((20, 20)) == (7, 9)
+    assert attrs.evolve(narrow, size=(7, 9)).fixed_size((5, 20)) == (5, 9)
+    assert CENTER.fixed_size((5, 20)) == (5, 20)
+    assert CENTER.fixed_size(None) is None
+
+
+def test_a_part_of_one_pixel() -> None:
+    assert attrs.evolve(CENTER, size=(1, 1)).place(5, 7, [0.0] * 6, 0) == Rectangle(2, 3, 1, 1)
+    assert attrs.evolve(CENTER, size=(1, 9)).place(5, 7, [0.0] * 6, 0) == Rectangle(0, 3, 5, 1)

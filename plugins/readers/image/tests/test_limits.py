@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import struct
 import threading
 import tracemalloc
 import warnings
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cntk_reader_image.containers import Container
+from cntk_reader_image.base64file import read_base64
+from cntk_reader_image.containers import Container, read_file
 from cntk_reader_image.decode import decode
 from cntk_reader_image.heard import heard
 from cntk_reader_image.limits import IMAGE_PIXELS, BrokenImageError, Limits
@@ -224,3 +227,72 @@ def test_each_thread_hears_its_own_warnings() -> None:
     assert (warnings.showwarning, list(warnings.filters)) == before
     with pytest.raises(UserWarning, match="outside"):
         warnings.warn("outside", UserWarning, stacklevel=1)
+
+
+def test_warnings_of_others_go_where_they_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[object, ...]] = []
+    with warnings.catch_warnings():
+        monkeypatch.setattr(warnings, "showwarning", lambda *given: shown.append(given))
+        with heard() as texts:
+            thread = threading.Thread(target=warnings.warn_explicit, args=("of another", UserWarning, "some.py", 7))
+            thread.start()
+            thread.join(60)
+    assert texts == []
+    ((message, category, *rest),) = shown
+    assert (str(message), category, rest[:2]) == ("of another", UserWarning, ["some.py", 7])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        (np.int32, [-5, 0, 255, 256, 40000, 65535, 65536, 70000], [0, 0, 0, 1, 156, 255, 255, 255]),
+        (np.float32, [-3.2, 0.0, 0.4, 0.6, 1.5, 254.7, 255.4, 300.0], [0, 0, 0, 1, 2, 255, 255, 255]),
+    ],
+)
+def test_gray_of_more_than_eight_bits(kind: type, values: list[float], expected: list[int]) -> None:
+    """The upper eight of sixteen bits; what is beyond is cut off."""
+    file = io.BytesIO()
+    Image.fromarray(np.array([values], kind)).save(file, "TIFF")
+    assert decode(file.getvalue(), gray=True)[0, :, 0].tolist() == expected
+
+
+def test_bytes_of_a_file_that_an_image_may_have() -> None:
+    assert Limits(1000).file_bytes == 8 * 1000 + 16 * 1024 * 1024
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="nobody says which files are open")
+def test_files_of_images_are_closed(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"12345")
+    before = len(os.listdir("/dev/fd"))
+    for limits in (Limits(1000), Limits(-(1 << 24))):
+        for _ in range(3):
+            with suppress(BrokenImageError):
+                assert read_file(str(tmp_path / "x"), limits) == b"12345"
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_file_that_grows_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"123456789")
+    found = os.stat_result((0,) * 6 + (2,) + (0,) * 3)
+    monkeypatch.setattr(os, "fstat", lambda file: found)
+    assert read_file(str(tmp_path / "x"), Limits(1000)) == b"123456789"
+    with pytest.raises(BrokenImageError, match="its file has 9 bytes, more than an image of"):
+        read_file(str(tmp_path / "x"), limits_of(8))
+
+
+def limits_of(size: int) -> Limits:
+    """Limits of files of so many bytes, rounded up to 8."""
+    return Limits(size // 8 - (1 << 21))
+
+
+def test_files_that_are_too_large_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x").write_bytes(b"123456789")
+    text = base64.b64encode(b"1" * 30)
+    (tmp_path / "b").write_bytes(b"0\t" + text + b"\n")
+    images = read_base64(tmp_path / "b", 1, None, limits_of(24))
+    monkeypatch.setattr(os, "read", None)
+    with pytest.raises(BrokenImageError, match="its file has 9 bytes"):
+        read_file(str(tmp_path / "x"), limits_of(8))
+    with pytest.raises(BrokenImageError, match="its file has 30 bytes"):
+        images.read(0)
+    images.close()

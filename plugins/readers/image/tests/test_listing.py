@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gc
+import hashlib
 import zipfile
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def test_a_base64_file(folder: Path) -> None:
 
 def test_keys_of_a_base64_file(folder: Path) -> None:
     text = base64.b64encode(b"image")
-    write_base64("b.txt", (b"cat", b"2", text), (b"dog", b"1", b"a*b="))
+    write_base64("b.txt", (b"cat", b"2", text), (b"dog", b"1", text[:4] + b"*" + text[4:]))
     images = read_base64(Path("b.txt"), 3, None)
     assert [images.key(i) for i in (0, 1)] == ["cat", "dog"]
     assert images.read(0) == b"image"
@@ -269,3 +270,14 @@ def test_pixels_that_cannot_be_shared_are_copied(monkeypatch: pytest.MonkeyPatch
 
 def several_pieces(*_: object) -> None:
     raise ValueError("Image is in multiple array blocks")
+
+
+@pytest.mark.parametrize(("name", "number"), [("0", 0), ("9" * 18, 10**18 - 1), ("017", 17)])
+def test_numbers_are_the_keys_of_random_numbers(name: str, number: int) -> None:
+    assert random_key(name) == number
+
+
+@pytest.mark.parametrize("name", ["9" * 19, "a", "-1", "\u0661", ""])
+def test_other_names_have_a_key_of_64_bits(name: str) -> None:
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    assert random_key(name) == int.from_bytes(digest, "little")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cntk_reader_image import kernels, loops
+from cntk_reader_image.geometry import CropRule
 from cntk_reader_image.resample import METHODS, resize_bytes, taps
 
 RNG = np.random.default_rng(2)
@@ -46,6 +47,31 @@ def test_parts_become_planes(planes: int, with_mean: bool) -> None:
     )
     expected = resize_bytes(image[2:8, 1:6], 4, 7, "linear")[..., ::-1].transpose(2, 0, 1).astype(np.float32)
     np.testing.assert_array_equal(out, expected - mean if with_mean else expected)
+
+
+@pytest.mark.parametrize("kind", ["center", "randomside", "multiview10"])
+@pytest.mark.parametrize("with_mean", [False, True])
+def test_samples_are_made_of_parts(kind: str, with_mean: bool) -> None:
+    """Parts of images of all sizes, some mirrored, each at its place among the samples."""
+    rule = CropRule(kind=kind, size=(0, 0), side=(0.5, 0.9), area=None, aspect=(0.8, 1.0), jitter=True)
+    shapes = [(9, 8, 3), (5, 11, 1), (7, 7, 4)]
+    images = [RNG.integers(0, 256, shape, dtype=np.uint8) for shape in shapes]
+    draws, views, rows = RNG.random((3, rule.draws)), np.array([6, 1, 8]), np.array([2, 3, 0])
+    draws[:, 2] = (0.1, 0.9, 0.4)
+    out = np.full((4, 3, 5, 6), -1, np.float32)
+    mean = RNG.normal(size=(3, 5, 6) if with_mean else (0, 0, 0)).astype(np.float32)
+    kernels.make_samples(
+        np.concatenate([image.reshape(-1) for image in images]), np.array(shapes), 3, rule.numbers, True, draws, views,
+        mean, rows, out,
+    )  # fmt: skip
+    for image, own, view, row in zip(images, draws.tolist(), views.tolist(), rows.tolist(), strict=True):
+        part = rule.place(*image.shape[:2], own, view)
+        pixels = image[part.top : part.top + part.rows, part.left : part.left + part.columns, :3]
+        flipped = rule.mirrored(own, view, hflip=True)
+        resized = resize_bytes(pixels[:, ::-1] if flipped else pixels, 6, 5, "linear")
+        expected = np.broadcast_to(resized[..., ::-1], (5, 6, 3)).transpose(2, 0, 1).astype(np.float32)
+        np.testing.assert_array_equal(out[row], expected - mean if with_mean else expected)
+    assert (out[1] == -1).all()
 
 
 def test_whole_images_become_planes() -> None:

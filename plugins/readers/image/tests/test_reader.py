@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -345,3 +346,22 @@ def test_threads_are_no_more_than_computing_has(images: Path, make, monkeypatch,
 def test_for_writing_in_the_order_of_the_file(images: Path, make) -> None:
     found = read(make("ImageReader", legacy(top=""), for_writing=True))
     assert all((a == b).all() for a, b in zip(found, read(make("ImageReader", legacy())), strict=True))
+
+
+@pytest.mark.parametrize("views", [1, 10])
+def test_chunks_have_their_images(images: Path, make, monkeypatch: pytest.MonkeyPatch, views: int) -> None:
+    """Numbers, classes and keys of all images of a chunk, each as often as there are views."""
+    text = base64.b64encode(Path("1.png").read_bytes()).decode()
+    Path("b.txt").write_text("".join(f"k{number}\t{number % 4}\t{text}\n" for number in range(5)))
+    monkeypatch.setattr("cntk_reader_image.base64file.CHUNK_BYTES", 2 * (len(text) + 6))
+    top = f"randomize=none\nmultiViewCrop={'true' if views > 1 else 'false'}"
+    crop = "type=Crop ; cropType=multiView10 ; sideRatio=0.5"
+    source = make("Base64ImageDeserializer", deserializer(crop, top=top, file="b.txt")).source
+    assert [info.sequences for info in source.index()] == [2 * views, 2 * views, views]
+    chunk = source.load(1)
+    assert chunk.columns["features"].data.tolist() == list(range(2 * views, 4 * views))
+    assert chunk.columns["labels"].data.indices.tolist() == [2] * views + [3] * views
+    assert source.keys(1) == ["k2"] * views + ["k3"] * views
+    picked = source.pick(np.array([2, 0]), np.array([views - 1, views]))
+    assert picked.columns["features"].data.tolist() == [5 * views - 1, views]
+    assert picked.columns["labels"].data.indices.tolist() == [0, 1]

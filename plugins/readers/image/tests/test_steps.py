@@ -102,6 +102,14 @@ def test_scale_modes(way: str, mode: str, size: tuple[int, int]) -> None:
         assert (found.astype(int) == 7).sum() >= 36
 
 
+@pytest.mark.parametrize("mode", ["fill", "crop", "pad"])
+@pytest.mark.parametrize("size", [(10, 9), (9, 10), (10, 20), (20, 10), (1, 30), (30, 1)])
+@pytest.mark.parametrize("wanted", [(4, 8), (8, 4), (10, 4)])
+def test_scale_modes_give_the_size_that_is_asked_for(mode: str, size: tuple[int, int], wanted: tuple[int, int]) -> None:
+    found = run(Scale(*wanted, mode=mode), Picture.decoded(colours(3, *size), 3))
+    assert found.shape == (wanted[1], wanted[0], 3)
+
+
 def test_padding_repeats_the_edge(way: str) -> None:
     found = run(Scale(6, 6, mode="pad"), decoded(rows=3, columns=6))
     assert (found[0] == found[1]).all()
@@ -171,6 +179,13 @@ def test_saturation_is_that_of_hsv(radius: float, draw: float) -> None:
         assert np.allclose(after[::-1], expected, atol=1e-9)
 
 
+def test_the_saturation_of_what_is_nearly_gray() -> None:
+    """The least difference that there is becomes larger, too."""
+    pixels = np.array([[[100, 100, 101], [7, 7, 7]]], np.uint8)
+    found = run(Color(0, 0, 1), Picture.decoded(pixels[..., ::-1], 3), 0, 0, 0.75)
+    np.testing.assert_allclose(found, [[[101 - 1.5, 101 - 1.5, 101], [7, 7, 7]]])
+
+
 def test_gray_has_no_saturation() -> None:
     picture = Picture.decoded(colours(1)[:, :, :1], 1)
     assert (run(Color(0, 0, 1), picture, 0, 0, 0.9) == picture.array).all()
@@ -212,6 +227,19 @@ def test_sizes_that_are_known() -> None:
     assert size(Scale(30, 20), Crop(jitter, None)) is None
     assert size(Scale(30, 20), Crop(attrs.evolve(CENTER, size=(7, 40)), None), Mean(np.zeros((1, 1, 3)))) == (7, 20)
     assert size(Crop(jitter, None), Scale(30, 20)) == (30, 20)
+
+
+def test_rows_that_are_wanted_of_an_image() -> None:
+    """All, but where a part is taken first."""
+
+    def lowest(*some: Step) -> int:
+        return Pipeline(some, channels=3, planes=True, dtype=FLOAT).lowest(10, 20, [0.0] * 6, 0)
+
+    assert lowest() == 10
+    assert lowest(Scale(3, 3)) == 10
+    assert lowest(Scale(3, 3), Crop(HALF, None)) == 10
+    assert lowest(Crop(HALF, None)) == 2 + 5
+    assert lowest(Crop(attrs.evolve(HALF, kind="randomside"), None)) == 5
 
 
 def test_an_image_of_another_size() -> None:

@@ -112,6 +112,22 @@ def epochs(reader) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.parametrize("kept", [0, 10000000])
+def test_large_images_are_made_one_by_one(images: Path, make, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    """Of a JPEG that is not kept the rows are decoded that the part needs."""
+    lines = []
+    for number, kind in enumerate(("png", "jpg", "jpg")):
+        Image.fromarray(colours(number, 200, 150)).save(f"x{number}.{kind}")
+        lines.append(f"x{number}.{kind}\t1\n")
+    Path("map.txt").write_text("".join(lines))
+    recipe = legacy(*RECIPE, top=f"randomize=none\nnumCPUThreads=2\ncacheSizeInBytes={kept}")
+    found = [one for _ in range(2) for one in epochs(make("ImageReader", recipe))[:2]]
+    monkeypatch.setattr(pipelines, "kernels", lambda: None)
+    expected = epochs(make("ImageReader", recipe))[:2]
+    assert (found[0] != found[1]).any()
+    np.testing.assert_array_equal(found, expected * 2)
+
+
 @pytest.mark.slow
 def test_the_same_images_by_pillow_and_numpy(images: Path, make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small and large ones, PNG and JPEG, with and without the memory of what was decoded."""

@@ -238,8 +238,8 @@ BLOCKS = {
                 "    Write scpFile=feats.scp, or rx=... with scp:... or ark:... in the file that it names."),
     "standard input": (F + L.replace("ark:ali.ark", "ark:-"), "r.cntk:2:23: the standard input cannot be read as "
                        "a table" + WRITE),
-    "sequence training": (F + "seqTrainCriterion=mmi", "r.cntk:2:1: reader 'Kaldi2Reader': seqTrainCriterion (sequence "
-                          "training) is not there yet"),
+    "sequence training": (F + "seqTrainCriterion=mmi", "r.cntk:2:1: reader 'Kaldi2Reader' has no block denlats, the "
+                          "lattices\n    Add denlats=[ rx=ark:... ; kaldiModel=final.mdl ]."),
     "no features": (L, "r.cntk: reader 'Kaldi2Reader' has no block of features\n"
                     "    Add features=[ dim=... ; scpFile=... ] and labels=[ labelDim=... ; mlfFile=... ]."),
     "dim": (F.replace("dim=2", "dim=4"), "r.cntk:1:20: stream 'features' has dim=4, and a frame of its table has 2 "

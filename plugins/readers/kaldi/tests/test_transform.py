@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cntk_reader_kaldi.transform import read_transform
+from cntk_reader_kaldi.nnet1_transform import read_transform
 from kaldi_bytes import F, frames_of
 from test_reader import ORDER, expected, utterances
 

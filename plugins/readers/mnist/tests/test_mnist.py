@@ -222,3 +222,50 @@ def test_data_in_their_order_come_in_small_chunks(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("cntk_kit_readers.chunked.FIRST_BYTES", 14)
     assert read(make()) == expected
     assert max(loaded) > 0
+
+
+@pytest.mark.parametrize(("limit", "read_"), [(30, True), (29, False)])
+def test_how_much_is_unpacked(limit: int, read_: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_reader_mnist.idx._MOST_UNPACKED", limit)
+    write(gzip.compress(idx(IMAGES)), None)
+    if read_:
+        assert read(make())["features"] == IMAGES.reshape(5, 6).tolist()
+    else:
+        assert error_of().startswith("images: the file is compressed, and its header promises 30 values, more than")
+
+
+@pytest.mark.parametrize("more", [b"", b"x"])
+def test_compressed_files_are_read_in_parts(more: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_reader_mnist.idx._PART", 10)
+    write(gzip.compress(idx(IMAGES) + more), None)
+    if more:
+        assert error_of() == "images: the file is too long: its header says 5 x 2 x 3 = 30 values, it has more"
+    else:
+        assert read(make())["features"] == IMAGES.reshape(5, 6).tolist()
+
+
+@pytest.mark.parametrize(("limit", "read_"), [(6, True), (5, False)])
+def test_the_largest_image(limit: int, read_: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_reader_mnist.idx._MOST_PIXELS", limit)
+    if read_:
+        assert len(read(make())["features"]) == 5
+    else:
+        assert error_of() == "images: the header says that images have 2 x 3 pixels, more than 5"
+
+
+def test_a_header_without_sizes() -> None:
+    write(idx(IMAGES)[:4])
+    assert error_of() == "images: the file is truncated in its header"
+    write(idx(IMAGES)[:3])
+    assert error_of() == "images: this is no IDX file: it begins with 00 00 08, images with 00 00 08 03"
+
+
+def test_a_closed_reader_has_forgotten_the_values() -> None:
+    reader = make()
+    source = reader.source
+    source.index()
+    write(idx(IMAGES + 1), idx(LABELS[::-1]))
+    assert source.load(0).columns["features"].data.tolist() == IMAGES.reshape(5, 6).tolist()
+    reader.close()
+    assert source.load(0).columns["features"].data.tolist() == (IMAGES + 1).reshape(5, 6).tolist()
+    assert source.load(0).columns["labels"].data.argmax(axis=1).tolist() == LABELS[::-1].tolist()

@@ -50,8 +50,10 @@ def test_bytes_are_read_a_block_at_a_time(file: DataFile) -> None:
 
 
 def test_what_a_file_has(file: DataFile) -> None:
-    assert [file.has(*each) for each in ((0, 100), (99, 1), (100, 0), (0, 0))] == [True] * 4
-    assert [file.has(*each) for each in ((0, 101), (99, 2), (101, 0), (-1, 5), (5, -1))] == [False] * 5
+    assert [file.has(offset, size=size) for offset, size in ((0, 100), (99, 1), (100, 0), (0, 0))] == [True] * 4
+    assert [file.has(offset, size=size) for offset, size in ((0, 101), (99, 2), (101, 0), (-1, 5), (5, -1))] == [
+        False
+    ] * 5
     assert file.size == 100
     assert file.integer(4) == int.from_bytes(DATA[4:8], "little")
 

@@ -228,3 +228,52 @@ def test_an_input_of_another_size(make) -> None:
     assert str(caught.value) == (
         "r.cntk:1:1: stream 'q' has dim=3, but the network's input 'q' is [4]\n    Set dim=4, or change the input."
     )
+
+
+def test_chunks_of_pairs(make) -> None:
+    reader = make("DSSMReader", DSSM + "precision=float\nchunkSizeInRows=3", PAIRS)
+    assert [info.samples for info in reader.source.index()] == [3, 1]
+    assert [len(reader.source.load(chunk).columns["l"].data) for chunk in range(2)] == [3, 1]
+
+
+def test_batches_have_the_precision_of_the_network_where_the_block_says_none(make) -> None:
+    data = libsvm_file([("Query", 3)], [("Click", 2)], [batch([Q], [[(0.1, 1)] * 4], "d")])
+    reader = make("LibSVMBinaryReader", "file=b.bin", {"b.bin": data}, dtype="float64")
+    assert read(reader) == {"Query": DENSE_Q, "Click": [[0.1, 1]] * 4}
+
+
+def test_labels_that_are_too_large_for_the_network(make) -> None:
+    head = libsvm_file([("Query", 3)], [("Click", 1)], [b""])
+    data = libsvm_file([("Query", 3)], [("Click", 1)], [batch([Q], [[(1.0,), (2.0,), (1e300,), (0.0,)]], "d")])
+    reader = make("LibSVMBinaryReader", "file=b.bin\nprecision=double", {"b.bin": data}, dtype="float32")
+    with pytest.raises(CntkError) as caught:
+        read(reader)
+    place = len(data) - 4 * 8
+    assert len(head) < place
+    assert str(caught.value).splitlines()[0].startswith(f"b.bin: byte {place}: ")
+    assert "'Click'" in str(caught.value)
+
+
+def test_a_batch_without_rows(make) -> None:
+    streams = [("Query", 3)], [("Click", 1)]
+    batches = [batch([Q[:2]], [[(1.0,), (2.0,)]]), batch([[]], [[]]), batch([Q[2:]], [[(3.0,), (4.0,)]])]
+    reader = make("LibSVMBinaryReader", "file=b.bin\nprecision=float", {"b.bin": libsvm_file(*streams, batches)})
+    assert [info.samples for info in reader.source.index()] == [2, 0, 2]
+    assert sum(minibatch.samples for minibatch in reader.minibatches(EpochSpec(minibatch_size=9))) == 4
+
+
+@pytest.mark.parametrize(
+    ("size", "chunks"), [(1, [1] * 6), (28, [1] * 6), (29, [2] * 3), (56, [2] * 3), (57, [3, 3]), (85, [4, 2])]
+)
+def test_chunks_of_a_corpus_have_as_many_bytes(make, size: int, chunks: list[int]) -> None:
+    """At least, in whole rows."""
+    data = corpus_file([([{0: 1.0}, {1: 2.0}], float(number)) for number in range(6)], "f")
+    assert len(data) == 6 * (2 * 12 + 4)
+    reader = make("SparsePCReader", f"{CORPUS}chunkSizeInBytes={size}", {"c.bin": data}, dtype="float32")
+    assert [info.samples for info in reader.source.index()] == chunks
+
+
+@pytest.mark.parametrize(("count", "sequence"), [(1, False), (2, True), (4, True)])
+def test_rows_are_sequences_if_there_are_several(make, count: int, sequence: bool) -> None:
+    reader = make("SparsePCReader", f"{CORPUS}microbatchSize={count}", {"c.bin": ROWS}, dtype="float32")
+    assert [stream.sequence for stream in reader.streams] == [sequence] * 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from cntk_reader_uci.regular import read_regular
@@ -122,6 +124,7 @@ def test_the_compiled_loop_reads_what_lines_are(lines: list[str], layout: list[C
         assert [one.dtype for one in fast] == [one.dtype for one in slow.values]
 
 
+@pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
 def test_regular_tables_are_read_by_the_loop() -> None:
     text = b"".join(b"%d,%d.25,a,-3e-%d,rest of it\r\n\n" % (i, i, i) for i in range(50))
     layout = [Columns("x", 0, 2), Columns("y", 2, 1, {b"a": 7}), Columns("z", 3, 1)]

@@ -200,11 +200,10 @@ def test_pictures_stay_where_they_are(tmp_path):
     assert [line[-1] for line in lines[1]] == list("000111")
 
 
-def test_a_run_that_fails_leaves_nothing_behind(tmp_path, capsys):
-    samples.table(tmp_path)
-    text("more.csv", "a,b\n1,2\n")
-    said = error(capsys, "new", "--data", "flowers.csv", "--held-out", "more.csv", "--yes")
-    assert "a second table would need the same columns" in said
+def test_a_run_that_fails_leaves_nothing_behind(capsys):
+    text("rows.ctf", "".join(f"|label 0:1 |x {n}\n" for n in range(20)))
+    said = error(capsys, "new", "--data", "rows.ctf", "--yes")
+    assert "'rows.ctf' has one class, so there is nothing to learn" in said
     assert list(Path("new").iterdir()) == []
 
 

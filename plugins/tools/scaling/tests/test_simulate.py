@@ -196,8 +196,8 @@ TIMES = "--mtbf and --checkpoint-every must be more than 0, other times not nega
         (["-n", "2", "--fail", "1"], "'1' is not of the form RANK@SECONDS\n"),
         (["-n", "2", "--slow", "1:0"], "every number of --slow must be more than 0\n"),
         (
-            ["-n", "2", "--method", "BlockMomentumSGD=[ ranksPerWorker=2 ]"],
-            "cntk simulate knows no workers of several ranks (ranksPerWorker) yet\n",
+            ["-n", "3,5", "--method", "BlockMomentumSGD=[ ranksPerWorker=2 ]"],
+            "3 ranks cannot be divided into workers of 2 (ranksPerWorker)\n    Give multiples of 2, such as -n 2,4,8\n",
         ),
         (
             ["-n", "2", "--compute-per-sample", "1"],

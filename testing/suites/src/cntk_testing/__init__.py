@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cntk_testing.model_format_contract import ModelFormatContract
     from cntk_testing.op_cases import OpExample
     from cntk_testing.op_contract import OpContract, check_op
-    from cntk_testing.packaging import PackagingContract
+    from cntk_testing.packaging import PackagingContract, WheelContract
     from cntk_testing.parallel_contract import ParallelizerContract
     from cntk_testing.reader_contract import ReaderContract
     from cntk_testing.recipes import README, ReaderRecipe, RecipeContract
@@ -58,6 +58,7 @@ __all__ = [
     "ScheduleContract",
     "VerbContract",
     "VirtualRanks",
+    "WheelContract",
     "WriterContract",
     "check_gradients",
     "check_op",
@@ -79,7 +80,7 @@ _HOMES = {
     "model_format_contract": ("ModelFormatContract",),
     "op_cases": ("OpExample",),
     "op_contract": ("OpContract", "check_op"),
-    "packaging": ("PackagingContract",),
+    "packaging": ("PackagingContract", "WheelContract"),
     "parallel_contract": ("ParallelizerContract",),
     "reader_contract": ("ReaderContract",),
     "recipes": ("README", "ReaderRecipe", "RecipeContract"),

@@ -30,12 +30,20 @@ from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
 from cntk_core.ops.language.reader_order import pack, unpack
+from cntk_core.plugins import addresses
 from cntk_core.plugins.faults import fault_error
 from cntk_core.plugins.registering import registrations_kept
 from cntk_core.trust import trusting_nothing
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 from cntk_kit_recipes.session.saving import Saver
+
+
+def forget_addresses() -> None:
+    """Be like a new process, which has not been told an address."""
+    addresses._provider.cache_clear()
+    addresses._used.clear()
+
 
 __all__ = [
     "TIMES",
@@ -73,6 +81,7 @@ __all__ = [
     "UnpackAttributes",
     "WhereAttributes",
     "fault_error",
+    "forget_addresses",
     "load_model",
     "model_file",
     "pack",

@@ -62,18 +62,17 @@ HEAVY = ("cudnn", "cupy", "jax", "matplotlib", "mpi4py", "numba", "ray", "sklear
 """Libraries that a module imports inside functions, so that commands that do not need them start quickly."""
 
 
-class PackagingContract(Contract):
-    """Tests of a wheel for pytest: subclass it with ``distribution`` and ``kind``.
+class WheelContract(Contract):
+    """Tests of any wheel for pytest, also of one that offers nothing by name: subclass it with ``distribution``.
 
     Attributes:
         distribution: name of the wheel.
-        kind: what it offers: a key of :data:`KINDS`, or ``op``.
-        module: the module to import; by default the wheel's name with underscores.
+        module: the module to import; by default the wheel's name with underscores. Where there is none, as in a wheel
+            that only brings others, nothing is imported.
         may_import: heavy libraries that the module imports at once, because it is nothing without them.
     """
 
     distribution: ClassVar[str]
-    kind: ClassVar[str]
     module: ClassVar[str] = ""
     may_import: ClassVar[frozenset[str]] = frozenset()
 
@@ -91,6 +90,54 @@ class PackagingContract(Contract):
             )
             pytest.skip(f"'{self.distribution}' runs from its sources; pip install -e . makes it a wheel")
 
+    def skip_without_module(self) -> None:
+        """Skip a test of the module in a wheel that only brings others."""
+        if find_spec(self.module_name()) is None and not any(
+            file.suffix in (".py", ".pth") for file in self.installed().files or ()
+        ):
+            pytest.skip(f"'{self.distribution}' has no module")
+
+    def test_what_it_offers_loads(self) -> None:
+        """Every entry point for us loads, and is of its kind, and has a name once."""
+        offers = [point for point in self.installed().entry_points if point.group.startswith("cntk.")]
+        for point in offers:
+            kind = point.group.removeprefix("cntk.").removesuffix("s")
+            offer = point.load()
+            if kind == "op" or kind in KINDS:
+                check_offer(point.name, offer, kind)
+        named = [(point.group, point.name) for point in offers]
+        assert len(named) == len({*named}), f"'{self.distribution}' offers something twice: {named}"
+
+    def test_import_is_quick(self) -> None:
+        """Importing the module imports no heavy library that can wait."""
+        self.skip_without_module()
+        try:
+            loaded = modules_after_importing(self.module_name())
+        except FreshImportError as error:
+            raise AssertionError(f"the module '{self.module_name()}' cannot be imported:\n{error}") from None
+        early = sorted(loaded.intersection(HEAVY) - self.may_import)
+        assert not early, f"importing '{self.module_name()}' imports {', '.join(early)}; import them inside functions"
+
+    def test_type_information_is_shipped(self) -> None:
+        """The module's folder has a file py.typed."""
+        self.skip_without_module()
+        spec = find_spec(self.module_name())
+        assert spec is not None, f"there is no module '{self.module_name()}'"
+        if spec.submodule_search_locations is None:
+            pytest.skip("a single module cannot have py.typed")
+        folders = [Path(folder) for folder in spec.submodule_search_locations]
+        assert any((folder / "py.typed").is_file() for folder in folders), f"'{self.module_name()}' has no py.typed"
+
+
+class PackagingContract(WheelContract):
+    """Tests of a wheel that offers something of a kind: subclass it with ``distribution`` and ``kind``.
+
+    Attributes:
+        kind: what it offers: a key of :data:`KINDS`, or ``op``.
+    """
+
+    kind: ClassVar[str]
+
     def entry_points(self) -> list[EntryPoint]:
         """The entry points of the wheel's kind."""
         return list(self.installed().entry_points.select(group=f"cntk.{self.kind}s"))
@@ -102,24 +149,6 @@ class PackagingContract(Contract):
         assert found, f"'{self.distribution}' has no entry point in the group cntk.{self.kind}s"
         for entry in found:
             check_offer(entry.name, entry.load(), self.kind)
-
-    def test_import_is_quick(self) -> None:
-        """Importing the module imports no heavy library that can wait."""
-        try:
-            loaded = modules_after_importing(self.module_name())
-        except FreshImportError as error:
-            raise AssertionError(f"the module '{self.module_name()}' cannot be imported:\n{error}") from None
-        early = sorted(loaded.intersection(HEAVY) - self.may_import)
-        assert not early, f"importing '{self.module_name()}' imports {', '.join(early)}; import them inside functions"
-
-    def test_type_information_is_shipped(self) -> None:
-        """The module's folder has a file py.typed."""
-        spec = find_spec(self.module_name())
-        assert spec is not None, f"there is no module '{self.module_name()}'"
-        if spec.submodule_search_locations is None:
-            pytest.skip("a single module cannot have py.typed")
-        folders = [Path(folder) for folder in spec.submodule_search_locations]
-        assert any((folder / "py.typed").is_file() for folder in folders), f"'{self.module_name()}' has no py.typed"
 
 
 def check_offer(name: str, offer: Any, kind: str) -> None:

@@ -130,7 +130,7 @@ class Bilinear:
             )
         ramp = 1 - np.abs(np.arange(width) - (width - 1) / 2) / ((width + 1) // 2)
         values = np.zeros(shape, dtype)
-        channel = np.arange(dims[2])
+        channel = np.arange(len(values))
         values[channel, channel] = np.outer(ramp, ramp)
         return values
 

@@ -92,7 +92,7 @@ class RandomStream:
         self._words = np.empty(0, np.uint64)
         self.used = 0
         while used > self.used:
-            self._more(used - self.used)
+            self._more(used)
             self._drop(min(used - self.used, self._words.size))
 
     def uniform(self, count: int, dtype: Any, low: float, high: float) -> Floats:
@@ -119,8 +119,6 @@ class RandomStream:
         parts: list[Floats] = [np.empty(0, dtype)]
         left = count
         while left:
-            if not self._words.size:
-                self._more(left)
             numbers, places = draw(self._words)
             take = min(left, numbers.size)
             if not take:

@@ -20,6 +20,9 @@ Array = NDArray[Any]
 Rule = Callable[[Any, tuple[Any, ...], Any], str]
 """``(part, arguments, result) -> what it should have been``; empty if the result can be used."""
 
+_CHECKED = "_is_checked"
+"""Variable of a part that is looked at already."""
+
 _SLACK = 1e-11
 """By how much sums of float64 numbers may differ, which may be added in any order."""
 
@@ -33,14 +36,18 @@ def with_checks(part: T) -> T:
     Raises:
         WrongResult: it was made without its base class; later, a method gives something else than it should.
     """
-    if is_first_party(type(part).__module__.partition(".")[0]):
+    if is_first_party(type(part).__module__.partition(".")[0]) or _CHECKED in vars(part):
         return part
     kind = next(kind for kind in _RULES if isinstance(part, kind))
     if not hasattr(part, _MADE[kind]):
         raise WrongResult(type(part).__init__, "does not call super().__init__()")
     rules = _RULES[kind]
+    vars(part)[_CHECKED] = True
+    background = part.background if isinstance(part, Communicator) else None
     for name, rule in rules.items():
         setattr(part, name, _checked(part, getattr(part, name), rule))
+    if isinstance(part, Communicator):
+        part.background = _with_checked_work(part.background, background)  # type: ignore[method-assign]
     if isinstance(part, GradientAggregation):
         part.aggregate = _with_sums(part.aggregate)  # type: ignore[method-assign]
     return part
@@ -54,6 +61,21 @@ def _checked(part: Any, method: Callable[..., Any], rule: Rule) -> Callable[...,
         if wanted:
             raise WrongResult(method, f"returned {shown(result)}, {wanted}")
         return with_checks(result) if isinstance(result, Communicator) and result is not part else result
+
+    return call
+
+
+def _with_checked_work(background: Callable[..., Any], method: object) -> Callable[..., Any]:
+    """Return what calls the ``method`` of a plugin, whose work gets a communicator that is looked at, too."""
+
+    @functools.wraps(background)
+    def call(work: Callable[[Communicator], Any]) -> Any:
+        def checked(communicator: Communicator) -> Any:
+            if not isinstance(communicator, Communicator):
+                raise WrongResult(method, f"gave the work {shown(communicator)}, not a communicator")
+            return work(with_checks(communicator))
+
+        return background(checked)
 
     return call
 
@@ -123,6 +145,7 @@ _RULES: Mapping[type, Mapping[str, Rule]] = {
         "alltoall": _of_each_rank,
         "split": _of_kind(Communicator, "a communicator"),
         "background": _of_kind(Pending, "a Pending"),
+        "regroup": _of_kind(Communicator, "a communicator or None", none=True),
         "receive": _of_kind(Message, "a Message"),
         "poll": _of_kind(Message, "a Message or None", none=True),
         "now": _of_kind(float | int, "seconds"),  # type: ignore[arg-type]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
 
-from cntk_core.config import Config, bind, option, options
-from cntk_core.contract.parallel import Parallelizer
-from cntk_core.errors import Location
+from cntk_core.config import Config, bind, option, option_keys, options
+from cntk_core.contract.parallel import GradientAggregation, Parallelizer
+from cntk_core.errors import Location, UnsupportedError
 from cntk_core.plugins.strategies import make_strategy
 from cntk_core.training.loop.ranks import ParallelSettings
 from cntk_kit_recipes.block.checked_ranks import with_checks
 
 KEY = "parallelTrain"
+LOCAL = "localMethod"
+"""Option of a strategy that names the one of the ranks inside its workers; it gets that as its attribute ``local``."""
+
 WHAT = "the block parallelTrain"
 
 
@@ -99,10 +103,36 @@ def read_parallel(block: Config, strategies: Find, aggregations: Find) -> Parall
     strategy: type[Parallelizer] = strategies.get(name, where=where)
     own = parallel.own(name)
     section = parallel.section_of(own) if own is not None and own.is_block else parallel.child("", name=name)
-    made = with_checks(make_strategy(strategy, section, name, lambda wanted: aggregations.get(wanted, where)))
+    made = _make(strategy, section, name, strategies, lambda wanted: aggregations.get(wanted, where))
+    return ParallelTraining(name, made, settings)
+
+
+def _make(
+    strategy: type[Parallelizer],
+    section: Config,
+    name: str,
+    strategies: Find,
+    find: Callable[[str], type[GradientAggregation]],
+) -> Parallelizer:
+    """Make a strategy with its aggregations, and with that of the ranks inside its workers if it asks for one."""
+    value = section.own(LOCAL) if LOCAL.lower() in option_keys(strategy.options) else None
+    inner = value.string() if value is not None else ""
+    block = section.own(inner) if inner else None
+    made = with_checks(make_strategy(strategy, section.without([inner]) if inner else section, name, find))
     for aggregation in made.aggregations.values():
         with_checks(aggregation)
-    return ParallelTraining(name, made, settings)
+    if value is None or not inner:
+        return made
+    kind: type[Parallelizer] = strategies.get(inner, where=value.where)
+    if kind.reduces_gradients or not kind.saves_inside or LOCAL.lower() in option_keys(kind.options):
+        raise UnsupportedError(
+            f"{LOCAL}={inner}: the ranks of a worker cannot learn so",
+            where=value.where,
+            hint=f"Without {LOCAL} they sum their gradients in each step; gradientBits=1 sends few bits of them.",
+        )
+    own = section.section_of(block) if block is not None and block.is_block else section.child("", name=inner)
+    made.local = _make(kind, own, inner, strategies, find)  # type: ignore[attr-defined] # of those with this option
+    return made
 
 
 def read_elastic(block: Config) -> tuple[bool, int]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from cntk_core.errors import CntkError, WrongResult, shown
 from cntk_core.system.console import leave, open_missing
+from cntk_kit_recipes.cli.address_words import addresses_in
 from cntk_kit_recipes.cli.arguments import program
 from cntk_kit_recipes.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
 from cntk_kit_recipes.cli.safe_words import split_safe, trusting
@@ -184,7 +185,8 @@ def _run_words(arguments: list[str], safe: str) -> int:
         parser.parse_args(words)
         parser.print_help()
         return 2
-    return _run_word(files, words, safe)
+    with addresses_in(words) as words:
+        return _run_word(files, words, safe)
 
 
 def _run_word(files: list[str], words: list[str], safe: str) -> int:

@@ -19,6 +19,7 @@ import attrs
 from cntk_core.contract.parallel import Communicator, Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.system.console import tell
+from cntk_kit_recipes.launch.bound_process import bound
 from cntk_kit_recipes.launch.rank_lines import Shown, passing_on
 from cntk_kit_recipes.launch.rank_watch import RankWatch
 from cntk_kit_recipes.launch.report_folder import report_folder
@@ -32,16 +33,18 @@ from cntk_kit_recipes.recipe.ranks import (
     JOINED,
     REPORT,
     REPORTS,
+    RESTARTS,
     THREADS,
     detect,
 )
-from cntk_kit_recipes.session.stop_signals import REQUESTS, heard_signals
+from cntk_kit_recipes.session.stop_signals import ECHO, REQUESTS, heard_signals
 
 if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry
 
-_GRACE = 10.0
-"""Seconds that the ranks have to save and to end after this process was told to, and again the launcher."""
+_GRACE, GRACE = 30.0, "CNTK_GRACE"
+"""Seconds that ranks have to save and to end after this process was told to, as long as Slurm and Kubernetes wait by
+default; and a variable with another number. The launcher has half of it again."""
 
 _LOOK = 0.1
 """Seconds between two looks at the launcher, and for processes of new ranks."""
@@ -57,6 +60,7 @@ def launch(
     elastic: str = "",
     communicator: str = "",
     on: str = "",
+    restarts: int = 0,
 ) -> int:
     """Run ``cntk`` with the arguments on so many ranks and return the exit code.
 
@@ -69,6 +73,7 @@ def launch(
         elastic: what ``CNTK_ELASTIC`` is set to, if the others go on when ranks are lost.
         communicator: the one that the recipe names; if it has a launcher, that starts the ranks.
         on: the plugin that starts the ranks; without it a communicator does, on this machine.
+        restarts: so many times a rank that is lost is started again, and joins the others.
 
     Raises:
         UsageError: the number makes no sense, or this is one of several ranks already.
@@ -91,14 +96,14 @@ def launch(
     if starter is not None and starter.communicator and not communicator:
         arguments = [*arguments, f"communicator={starter.communicator}"]
     if launcher is None:
-        launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
+        launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic), again=restarts > 0)
     if launcher is None:
-        launcher = _find_launcher(registry, ranks, elastic=bool(elastic))
+        launcher = _find_launcher(registry, ranks, elastic=bool(elastic), again=restarts > 0)
     shared = _environment(ranks) if starter is None or starter.is_here else os.environ
     with report_folder() as folder:
         environment = {**shared, **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
         if elastic:
-            environment[ELASTIC] = elastic
+            environment |= {ELASTIC: elastic, RESTARTS: str(restarts)}
         # -P: what lies in the working folder (a numpy.py) is no module
         command = [*launcher.command, sys.executable, "-P", "-m", "cntk_core", *arguments]
         with closing(RankWatch(folder)) as watch:
@@ -122,23 +127,34 @@ def named_in_recipe(arguments: Sequence[str]) -> str:
         return ""
 
 
-def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool) -> Launcher | None:
+def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool, again: bool = False) -> Launcher | None:
     """Return the launcher of a communicator; None if it has none and its ranks are started by somebody else."""
     if not name:
         return None
+    kind = registry.communicators.get(name)
+    if again and not kind.takes_newcomers:
+        raise _takes_nobody(name)
     try:
-        return registry.communicators.get(name).launcher(ranks, elastic=elastic)
+        return kind.launcher(ranks, elastic=elastic)
     except UnsupportedError:
         return None
 
 
-def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> Launcher:
+def _takes_nobody(name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the communicator '{name}' cannot take a rank back that was lost (--restarts)",
+        hint="Leave --restarts away, or name another one: communicator=...",
+    )
+
+
+def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False, again: bool = False) -> Launcher:
     """Return the launcher of the communicator with the highest priority that starts ranks here.
 
     Args:
         registry: has the communicators.
         ranks: how many.
         elastic: they go on when others are lost. It is told which communicators cannot do that.
+        again: those that are lost are started again, and taken back.
 
     Raises:
         PluginError, UnsupportedError: what keeps the first one from it, or there is none.
@@ -146,7 +162,10 @@ def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> 
     refused: list[CntkError] = []
     for name, owner in _starting_ranks(registry):
         try:
-            found = registry.communicators.get(name).launcher(ranks, **({"elastic": True} if elastic else {}))
+            kind = registry.communicators.get(name)
+            if again and not kind.takes_newcomers:
+                raise _takes_nobody(name)
+            found = kind.launcher(ranks, **({"elastic": True} if elastic else {}))
         except (PluginError, UnsupportedError) as error:
             refused.append(error)
             continue
@@ -195,13 +214,13 @@ def _run(
 
     Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
     """
-    pipe = None if shown is None else subprocess.PIPE
+    pipe, grace = None if shown is None else subprocess.PIPE, _grace(environment)
     with (
-        subprocess.Popen(command, env=dict(environment), stderr=pipe, text=True, errors="replace") as process,
+        subprocess.Popen(bound(command), env=dict(environment), stderr=pipe, text=True, errors="replace") as process,
         passing_on(process.stderr, shown),
         _told() as told,
     ):
-        passed_on = is_over = False
+        passed_on = is_over = is_urgent = False
         while process.poll() is None:
             try:
                 watch.look(_LOOK)
@@ -212,10 +231,12 @@ def _run(
                 if not passed_on:
                     process.terminate()
                     passed_on = True
+            if not is_urgent and told and told[-1].at - told[0].at > ECHO:
+                is_urgent = watch.tell(told[-1].number)  # the second time ranks end without saving
             if elastic and not is_over and _ended_early(watch):
                 process.terminate()
                 is_over = True
-            _press(process, told)
+            _press(process, told, grace)
         watch.look(0)
         # A launcher that lets others go on has no objection to the end of all of them.
         return _STOPPED + told[0].number if told and (process.returncode or elastic) else process.returncode
@@ -234,13 +255,29 @@ class _Request:
     at: float
 
 
-def _press(process: subprocess.Popen[str], told: list[_Request]) -> None:
+def _press(process: subprocess.Popen[str], told: list[_Request], grace: float) -> None:
     """End a launcher that was told to end long ago."""
     waited = time.monotonic() - told[0].at if told else 0.0
-    if waited > 2 * _GRACE:
+    if waited > 1.5 * grace:
         process.kill()
-    elif waited > _GRACE:
+    elif waited > grace:
         process.terminate()
+
+
+def _grace(environment: Mapping[str, str]) -> float:
+    """Return the seconds that ranks have to save.
+
+    Raises:
+        UsageError: the variable makes no sense.
+    """
+    text = environment.get(GRACE, "")
+    try:
+        found = float(text) if text else _GRACE
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise UsageError(f"{GRACE} is '{text}': it is a number of seconds that is more than 0")
+    return found
 
 
 @contextmanager

@@ -65,8 +65,12 @@ class RankWatch:
     def _find(self) -> None:
         for path in self.folder.glob(PROCESS.format("*")):
             rank, text = int(path.stem.partition("-")[2]), path.read_text(encoding="utf-8")
-            if rank in self._processes or not text:
+            if not text or self._processes.get(rank) == int(text):
                 continue
+            if rank in self._handles:
+                os.close(self._handles.pop(rank))
+            if rank in self.ended:
+                self.ended.remove(rank)  # it was started again
             self._processes[rank] = int(text)
             if hasattr(os, "pidfd_open"):
                 try:

@@ -20,12 +20,12 @@ from cntk_core.errors import CntkError, ConfigError, DataError, Location, WrongR
 from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.plugins.addresses import local_path
 from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.plugins.took_part import op_origins, origins_of
 from cntk_core.records.origin import merged, summary
 from cntk_core.training.loop.alone import Alone
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.trust import ask_to_write
 from cntk_kit_recipes.recipe.changed_data import with_changes
@@ -37,6 +37,7 @@ from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.lost_ranks import Loss
 from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins
 from cntk_kit_recipes.session.remarks import remarks
+from cntk_kit_recipes.session.run_log import RunLog
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import ExecutionEngine
@@ -65,6 +66,7 @@ class ActionContext:
         begun: set when the job has saved something.
         seeds: numbers the random parameters of all networks of this run.
         job: what listeners are told of the action that runs; None for one that tells them itself.
+        alone: what connects a rank that is left alone, and so trains as a serial run does, with those who come to it.
     """
 
     config: Config
@@ -77,6 +79,7 @@ class ActionContext:
     begun: Event = attrs.field(factory=Event)
     seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
     job: Job | None = None
+    alone: Communicator | None = None
 
     @classmethod
     def create(
@@ -111,6 +114,15 @@ class ActionContext:
     def ranks(self) -> int:
         """Number of ranks."""
         return self.communicator.size if self.communicator is not None else 1
+
+    def newcomers(self) -> bool:
+        """Whether other ranks wait to be taken in; all ranks ask, and get the same answer."""
+        communicator = self.communicator or self.alone
+        if communicator is None or not communicator.is_elastic:
+            return False
+        found = np.array([communicator.newcomers if communicator.rank == 0 else 0])
+        communicator.broadcast(found)
+        return bool(found[0])
 
     def evaluating_ranks(self, section: Config) -> Ranks:
         """Return the ranks that evaluate together what a section asks for."""
@@ -309,6 +321,7 @@ class ActionContext:
             DataError: there is no such file.
             ModelFormatError: it is not a model.
         """
+        path = local_path(path, where, again=True)
         if not Path(path).exists():
             raise DataError(
                 f"the model '{path}' does not exist", where=where, hint="Train it first, or mend modelPath."
@@ -325,6 +338,7 @@ class ActionContext:
         """
         from cntk_kit_recipes.locks.lock import Lock
 
+        path = local_path(path, where)
         ask_to_write(path, where=where)
         network.origins = merged(network.origins, op_origins(self.plugins, network))
         try:

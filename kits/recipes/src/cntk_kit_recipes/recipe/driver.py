@@ -17,18 +17,20 @@ import cntk_core
 from cntk_core.config import Config, load_recipe
 from cntk_core.contract import events
 from cntk_core.errors import CntkError, ConfigError
+from cntk_core.plugins.addresses import deliver
 from cntk_core.plugins.faults import plugins_named
 from cntk_core.trust import ask_to_write, check_folder, policy
 from cntk_kit_recipes.recipe.actions import TRAIN
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.document import is_document, load_document
-from cntk_kit_recipes.recipe.elastic import Work, min_ranks, persevere, prepare
+from cntk_kit_recipes.recipe.elastic import Work, arrive, min_ranks, persevere, prepare
 from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_kit_recipes.recipe.log import Log, library_warnings
 from cntk_kit_recipes.recipe.rank_variables import take_from
 from cntk_kit_recipes.recipe.ranks import (
     Launch,
     check_variables,
+    comes_late,
     connect,
     detect,
     disconnect,
@@ -118,7 +120,8 @@ def _run_recipe(
         note_process(launch)
         share_processors()
     quiet = log.quiet
-    log.quiet = quiet or launch.rank > 0
+    is_first = launch.rank == 0 and not comes_late()
+    log.quiet = quiet or not is_first
     banner = _banner(program, arguments)
     brief = progress and only is not None
     if not brief:
@@ -134,9 +137,9 @@ def _run_recipe(
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)
     together = launch.size > 1 and config.boolean("parallelTrain", True)
-    if launch.rank > 0 and not together:
+    if not is_first and not together:
         return  # several processes were started for a serial run: the first one does it
-    _redirect(config, log, banner, launch.rank, together=together)
+    _redirect(config, log, banner, launch.rank, together=together, is_first=is_first)
     check_top_level(config)
     wishes = recipe_plugins(config)
     if plugins is None:
@@ -149,7 +152,7 @@ def _run_recipe(
     context = ActionContext.create(
         config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
-    least = min_ranks(jobs)
+    least, first = min_ranks(jobs), 0
     if context.communicator is not None:
         context.communicator.watch.say = log.warn
         if least:
@@ -160,9 +163,12 @@ def _run_recipe(
     context.check_device()
     check_jobs(context, jobs)
     _check_done_file(context)
-    context = _run(context, jobs, least, quiet=quiet)
+    if communicator is not None and communicator.has_joined:
+        context, first = arrive(context, launch.rank)
+    context = _run(context, jobs, least, quiet=quiet, first=first)
     if context.rank == 0:
         _finish(context)
+        deliver()
     disconnect(context.rank)
 
 
@@ -218,15 +224,15 @@ def _ask_for_files(config: Config) -> None:
             ask_to_write(value.string(), key=key, where=value.where)
 
 
-def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:
-    value, path = config.get("stderr"), _log_path(config, log, rank, together=together)
+def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool, is_first: bool) -> None:
+    value, path = config.get("stderr"), _log_path(config, log, rank, together=together, is_first=is_first)
     if value is not None and path is not None:
         log.redirect(path, value.where)
         log.plain(banner)
 
 
-def _log_path(config: Config, log: Log, rank: int, *, together: bool) -> str | None:
-    """Return where the log of a rank goes; None for the console."""
+def _log_path(config: Config, log: Log, rank: int, *, together: bool, is_first: bool) -> str | None:
+    """Return where the log of a rank goes; None for the console. The first one's is that of the run."""
     value = config.get("stderr")
     if value is None or value.string() in ("", "-"):
         return None
@@ -234,7 +240,7 @@ def _log_path(config: Config, log: Log, rank: int, *, together: bool) -> str | N
     if log.timestamps:  # the original does so on its compute cluster
         path += "".join(f"_{command}" for command in config.strings("command", ("train",))) + ".log"
         path += f"rank{rank}" if together else ""
-    elif rank:
+    elif not is_first:
         path += f".rank{rank}"
     return path
 
@@ -255,8 +261,8 @@ def _print_configuration(context: ActionContext, jobs: Sequence[Job]) -> None:
     log.line(f'precision = "{config.string("precision", "float")}"')
 
 
-def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool) -> ActionContext:
-    """Run all jobs; return the context of the ranks that are left in the end."""
+def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool, first: int = 0) -> ActionContext:
+    """Run all jobs from the ``first`` one on; return the context of the ranks that are left in the end."""
     trace_progress = context.config.boolean("progressTracing", False)
     epochs = {
         job: job.section.section("SGD").integer("maxEpochs")
@@ -269,6 +275,8 @@ def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool
     if trace_progress:
         context.log.line(f"CNTKCommandTrainInfo: CNTKNoMoreCommands_Total : {sum(epochs.values())}")
     for index, job in enumerate(jobs):
+        if index < first:
+            continue
         _print_title(context.log, f"{job.command} command ({job.name} action)")
         if job in epochs:
             context.log.line(f"CNTKCommandTrainBegin: {job.command}")
@@ -295,7 +303,7 @@ def _take_over(context: ActionContext, *, quiet: bool) -> None:
     if context.rank:
         return
     context.log.quiet = quiet
-    path = _log_path(context.config, context.log, 0, together=True)
+    path = _log_path(context.config, context.log, 0, together=True, is_first=True)
     if path is not None:
         context.log.go_on(path)
 

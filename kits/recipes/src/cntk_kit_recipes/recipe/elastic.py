@@ -1,4 +1,4 @@
-"""Going on without ranks that are lost (``--elastic``): who is left, what is done again, and what is said of it."""
+"""Going on without ranks that are lost, and with those that come (``--elastic``): who is there, what is done again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from cntk_core.contract.builder import SeedNumbers
 from cntk_core.errors import CntkError, ConfigError, RankGone, RankMissing, TrainingError
 from cntk_kit_recipes.block.parallel_block import read_elastic
 from cntk_kit_recipes.recipe.lost_ranks import Loss
 from cntk_kit_recipes.recipe.ranks import ELASTIC, exchange_active
+from cntk_kit_recipes.session.newcomers import NewRanks
 
 if TYPE_CHECKING:
-    from cntk_core.contract.builder import SeedNumbers
     from cntk_core.contract.parallel import Communicator
     from cntk_kit_recipes.recipe.context import ActionContext
     from cntk_kit_recipes.recipe.jobs import Job
@@ -102,7 +103,7 @@ class Work:
 
 
 def persevere(context: ActionContext, work: Work, least: int) -> ActionContext:
-    """Do a job, and do it again with those that are left whenever ranks are lost in it.
+    """Do a job, and do it again with those that are there whenever ranks are lost in it, or come to it.
 
     Returns:
         The context for the next job.
@@ -110,22 +111,24 @@ def persevere(context: ActionContext, work: Work, least: int) -> ActionContext:
     Raises:
         TrainingError: less than ``least`` ranks are left.
     """
-    context = attrs.evolve(context, begun=Event(), loss=attrs.evolve(context.loss, said="", begun=False))
+    loss = context.loss if context.loss.is_late else attrs.evolve(context.loss, said="", begun=False)
+    context = attrs.evolve(context, begun=Event(), loss=attrs.evolve(loss, is_late=False))
     vain = 0
-    while (communicator := context.communicator) is not None and communicator.is_elastic:
-        seeds, acted, failure = copy.deepcopy(context.seeds), False, None
+    while (communicator := context.communicator or context.alone) is not None and communicator.is_elastic:
+        seeds, acted = copy.deepcopy(context.seeds), False
+        failure: CntkError | None = None
         try:
             work.act(context)
             acted = True
             work.meet(context)
-        except (RankGone, RankMissing) as error:
+        except (RankGone, RankMissing, NewRanks) as error:
             failure = error
         following = communicator.regroup(failure is None)
         if following is None:
             return context
         before = context.ranks
         context, is_done = _with_those_left(context, following, seeds, work.index, acted and context.rank == 0)
-        vain = vain + 1 if context.ranks == before else 0
+        vain = vain + 1 if context.ranks == before and not isinstance(failure, NewRanks) else 0
         if vain == _VAIN and failure is not None:
             raise failure
         _check(context, least)
@@ -145,7 +148,7 @@ def _with_those_left(
 
     Args:
         context: with which the job was done.
-        following: connects those that are left.
+        following: connects those that are left, and those that have come.
         seeds: of before the job.
         index: of the job.
         was_done: this rank knows that it is done.
@@ -155,16 +158,52 @@ def _with_those_left(
         "number": _numbers(context)[context.rank],
         "begun": context.loss.begun or context.begun.is_set(),
         "jobs": index + was_done,
+        "seeds": _counted(seeds),
     }
     following, found = _facts(following, own)
-    exchange_active(context.communicator, following)
+    exchange_active(context.communicator or context.alone, following)
     numbers = tuple(one["number"] for one in found)
-    lost = [number for number in _numbers(context) if number not in numbers]
-    loss = Loss(_said(lost, doing, numbers, context.ranks), numbers, any(one["begun"] for one in found))
-    # One rank alone trains as a serial run does, which is also what it would do if it were started again.
-    left = following if following.size > 1 else None
+    changes = _Changes(_numbers(context), numbers, doing)
+    loss = Loss(changes.said, numbers, any(one["begun"] for one in found))
     is_done = max(one["jobs"] for one in found) > index
-    return attrs.evolve(context, communicator=left, loss=loss, seeds=seeds), is_done
+    return _with(attrs.evolve(context, loss=loss, seeds=seeds), following), is_done
+
+
+def _with(context: ActionContext, communicator: Communicator) -> ActionContext:
+    """Return the context of ranks that are connected; one alone trains as a serial run does, as if started again."""
+    if communicator.size == 1:
+        return attrs.evolve(context, communicator=None, alone=communicator)
+    return attrs.evolve(context, communicator=communicator, alone=None)
+
+
+def arrive(context: ActionContext, number: int) -> tuple[ActionContext, int]:
+    """As a rank that has come to others: hear what they are at, when they begin it again with this one.
+
+    Args:
+        context: of a rank that has only begun.
+        number: what its launcher calls it.
+
+    Returns:
+        The context with which it goes on, and the number of the job.
+    """
+    communicator = context.communicator
+    assert communicator is not None, "a rank that has come is connected to others"
+    following, found = _facts(communicator, {"number": number, "begun": False, "jobs": 0, "seeds": []})
+    exchange_active(communicator, following)
+    numbers = tuple(one["number"] for one in found)
+    begun = any(one["begun"] for one in found)
+    loss = Loss(f"Rank {number} has come to the run.", numbers, begun, is_late=True)
+    for *kind, coming in found[0]["seeds"]:
+        while context.seeds.take(tuple(kind)) < coming - 1:
+            pass
+    index: int = max(one["jobs"] for one in found)
+    return _with(attrs.evolve(context, loss=loss), following), index
+
+
+def _counted(seeds: SeedNumbers) -> list[list[Any]]:
+    """Return the kinds of which numbers were given, which are texts, each with the number that comes next."""
+    (counted,) = attrs.asdict(seeds, recurse=False).values()
+    return [[*kind, number] for kind, number in counted.items() if number > 1]
 
 
 def _facts(following: Communicator, own: Mapping[str, Any]) -> tuple[Communicator, list[dict[str, Any]]]:
@@ -181,13 +220,42 @@ def _numbers(context: ActionContext) -> tuple[int, ...]:
     return context.loss.numbers or tuple(range(context.ranks))
 
 
-def _said(lost: Sequence[int], doing: str, numbers: Sequence[int], before: int) -> str:
-    where = f" ({doing})" if doing else ""
-    if not lost:
-        return f"Warning: the ranks have parted{where}, but all of them are there."
-    named = f"rank {lost[0]} is" if len(lost) == 1 else f"ranks {', '.join(map(str, lost))} are"
-    left = f"rank {numbers[0]} is" if len(numbers) == 1 else f"ranks {', '.join(map(str, numbers))} are"
-    return f"Warning: {named} lost{where}; {len(numbers)} of {before} ranks go on: {left} left."
+@attrs.frozen
+class _Changes:
+    """Who was there, and who is there now, as the launcher calls them.
+
+    Attributes:
+        before, now: their numbers.
+        doing: what the ranks were at.
+    """
+
+    before: tuple[int, ...]
+    now: tuple[int, ...]
+    doing: str
+
+    @property
+    def said(self) -> str:
+        """What the log says of it."""
+        where = f" ({self.doing})" if self.doing else ""
+        lost = [number for number in self.before if number not in self.now]
+        come = [number for number in self.now if number not in self.before]
+        if not lost and not come:
+            return f"Warning: the ranks have parted{where}, but all of them are there."
+        if not lost:
+            said = f"{_named(come, 'has come', 'have come')}; {len(self.now)} ranks go on: {_listed(self.now)}."
+            return said.capitalize()
+        text = f"Warning: {_named(lost, 'is lost', 'are lost')}{where}; "
+        if come:
+            return f"{text}{_named(come, 'has come', 'have come')}; {len(self.now)} ranks go on: {_listed(self.now)}."
+        return f"{text}{len(self.now)} of {len(self.before)} ranks go on: {_named(self.now, 'is left', 'are left')}."
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {', '.join(map(str, numbers))}"
+
+
+def _named(numbers: Sequence[int], one: str, several: str) -> str:
+    return f"{_listed(numbers)} {one if len(numbers) == 1 else several}"
 
 
 def _check(context: ActionContext, least: int) -> None:

@@ -62,6 +62,12 @@ def end_ranks(text: str) -> None:
 
 def text_of(error: Exception) -> str:
     """Return what a user is told of an error."""
+    from cntk_core.plugins.addresses import with_addresses
+
+    return with_addresses(_text_of(error))
+
+
+def _text_of(error: Exception) -> str:
     if isinstance(error, CntkError):
         return str(error)
     if isinstance(error, UnicodeEncodeError) and error.encoding == sys.getfilesystemencoding():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from cntk_core.errors import ConfigError, Location
+from cntk_core.plugins.addresses import with_addresses
 from cntk_core.system.console import tell
 
 STAMP = "%m/%d/%Y %H:%M:%S: "
@@ -47,6 +48,7 @@ class Log:
 
     def plain(self, text: str = "") -> None:
         """Write a line without a time in front."""
+        text = with_addresses(text)
         if self._file is not None:
             try:
                 if is_taken_away(self._file):
@@ -71,11 +73,11 @@ class Log:
     def console(self, text: str) -> None:
         """Write a line to the console, wherever the log goes."""
         if not self.quiet:
-            tell(text)
+            tell(with_addresses(text))
 
     def warn(self, text: str) -> None:
         """Write a line to the console, also if the log is quiet."""
-        tell(text)
+        tell(with_addresses(text))
 
     def redirect(self, path: str, where: Location | None = None) -> None:
         """Send the lines to a file from now on; folders are made.

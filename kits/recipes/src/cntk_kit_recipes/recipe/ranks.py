@@ -25,6 +25,12 @@ EXPECTED = "CNTK_RANKS"
 ELASTIC = "CNTK_ELASTIC"
 """Variable that says that ``--elastic`` was given: the number of ranks that must be left, or ``recipe``."""
 
+RESTARTS = "CNTK_RESTARTS"
+"""Variable of launchers: how many ranks that have failed they start again."""
+
+JOIN = "CNTK_JOIN"
+"""Variable that is 1 for a rank that comes to others which have begun without it."""
+
 REPORTS = "CNTK_RANK_REPORTS"
 """Variable with a folder where ranks leave a message if they fail, and rank 0 a mark if it does not."""
 
@@ -90,6 +96,11 @@ def check_variables(environment: Mapping[str, str] = os.environ) -> None:
         )
 
 
+def comes_late(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this rank is started to join others that have begun already."""
+    return environment.get(JOIN) == "1"
+
+
 def share_processors(environment: MutableMapping[str, str] = os.environ) -> None:
     """Let this rank use its share of the processors where nobody has said how many threads to use.
 
@@ -123,9 +134,14 @@ def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
         PluginError: no plugin can do that here.
         LaunchError: this process does not find the others.
     """
+    from cntk_kit_recipes.block.checked_ranks import with_checks
+
     name = name or _communicator_of(launch, registry)
     communicator = registry.communicators.get(name)()
     expected = os.environ.get(EXPECTED, str(launch.size))
+    if communicator.has_joined:
+        _ACTIVE.append(with_checks(communicator))
+        return communicator
     if expected != str(launch.size):
         raise LaunchError(f"{expected} ranks were asked for, but there are {launch.size}")
     if (communicator.rank, communicator.size) != (launch.rank, launch.size):
@@ -137,8 +153,6 @@ def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
             + "".join(f"; communicator={other} needs none" for other in launch.otherwise if other != name)
             + ".",
         )
-    from cntk_kit_recipes.block.checked_ranks import with_checks
-
     _ACTIVE.append(with_checks(communicator))
     return communicator
 

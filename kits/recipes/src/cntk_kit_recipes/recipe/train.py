@@ -15,6 +15,7 @@ from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.plugins.addresses import local_family
 from cntk_core.plugins.core_format import CoreFormat
 from cntk_core.plugins.listening import gathered
 from cntk_core.plugins.model_formats import ModelFiles
@@ -35,10 +36,10 @@ from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.minibatch_factors import for_factors
 from cntk_kit_recipes.session.sequence_criteria import (
     SEQUENCE_KEYS,
-    SequenceKeys,
+    compute_here,
     give_lattices,
     lattice_criteria,
-    read_sequence_keys,
+    sequence_keys_of,
 )
 from cntk_kit_recipes.session.session import TrainingSession
 from cntk_kit_recipes.session.stop_request import StopRequest
@@ -74,7 +75,9 @@ def _check_keys(context: ActionContext, section: Config) -> None:
     resumption(section)
     if section.get("optimizer") is not None:
         raise UnsupportedError(
-            "optimizer=... is not there yet", where=section.location("optimizer"), hint="Give SGD=[ ... ]."
+            "optimizer=... belongs to recipes that are BrainScript as a whole (cntk -f)",
+            where=section.location("optimizer"),
+            hint="Call the block SGD.",
         )
 
 
@@ -119,7 +122,7 @@ def check_readers(context: ActionContext, section: Config) -> None:
 
 def _check_sgd(context: ActionContext, section: Config) -> None:
     settings_of(context, _sgd(section))
-    read_sequence_keys(_sgd(section))
+    sequence_keys_of(section, _sgd(section))
     read_early_stopping(_sgd(section))
     ranks_of(context, _sgd(section))
 
@@ -180,6 +183,7 @@ def _begun_model(section: Config) -> Path | None:
     """Return the newest model that an earlier run, or another action, left for this training."""
     if not resumption(section).make_mode:
         return None
+    local_family(section.string("modelPath"), section.location("modelPath"))
     paths = ModelPaths(Path(section.string("modelPath")), _sgd(section).integer("maxEpochs"))
     if paths.final.is_file():
         return paths.final
@@ -208,8 +212,11 @@ def train(
     """
     sequences = SEQUENCE_KEYS if lattice_criteria(network) else ()
     settings, learner = settings_of(context, sgd, note=context.log.line, used=sequences)
-    lattices = read_sequence_keys(sgd)
-    give_lattices(network, lattices)
+    lattices, computed = sequence_keys_of(section, sgd)
+    prepare = compute_here if computed else give_lattices
+    if computed:
+        context.log.line("SequenceWithSoftmax of the network computes what CNTK's reader did for DummyCriterion.")
+    prepare(network, lattices)
     ranks = ranks_of(context, sgd)
     if context.communicator is not None and not ranks.exchange:
         context.log.line(
@@ -222,6 +229,7 @@ def train(
             "to rank: the ranks' models drift apart. momentumAsTimeConstant keeps them together."
         )
     model, going_on = section.string("modelPath"), resumption(section)
+    local_family(model, section.location("modelPath"))
     readers = _open_readers(context, section, network)
     if change is not None:
         readers[0] = change(readers[0])
@@ -236,7 +244,7 @@ def train(
             learner,
             for_factors(settings, readers[0].minibatch_factor),
             model,
-            load_model=_loading(context, network.origins, lattices),
+            load_model=_loading(context, network.origins, partial(prepare, keys=lattices)),
             cv_reader=readers[1] if len(readers) > 1 else None,
             hooks=context.hooks,
             log=log,
@@ -249,6 +257,7 @@ def train(
             begun=context.begun,
             early_stopping=read_early_stopping(sgd),
             traces=read_traces(sgd, log.line),
+            newcomers=context.newcomers,
             job=_job(context, section, action, sgd, settings.max_epochs),
         )
         with listening(stop):
@@ -259,7 +268,7 @@ def train(
 
 
 def _loading(
-    context: ActionContext, origins: tuple[Origin, ...], lattices: SequenceKeys
+    context: ActionContext, origins: tuple[Origin, ...], prepare: Callable[[Network], Network]
 ) -> Callable[[Path, Any], Network]:
     """Return what loads the models of earlier epochs: the plugins of this run have a part in them from now on."""
     files = ModelFiles(context.plugins.registry)
@@ -267,7 +276,7 @@ def _loading(
     def load(path: Path, dtype: Any) -> Network:
         network = files.load(path, dtype)
         network.origins = merged(network.origins, origins)
-        return give_lattices(network, lattices)
+        return prepare(network)
 
     return load
 

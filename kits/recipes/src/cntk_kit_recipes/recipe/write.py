@@ -58,7 +58,11 @@ class WriteAction(Action):
                 hint="Add outputPath=..., the beginning of the names of the files, or - for standard output.",
             )
         if section.boolean("nodeUnitTest", False):
-            raise UnsupportedError("nodeUnitTest is not there yet", where=section.location("nodeUnitTest"))
+            raise UnsupportedError(
+                "nodeUnitTest, a test that the original ran of its own nodes, is not there",
+                where=section.location("nodeUnitTest"),
+                hint="Leave it out. gradientcheck=true of an SGD block compares gradients with differences.",
+            )
         read_format(section)
 
     def run(self, context: ActionContext, section: Config) -> None:

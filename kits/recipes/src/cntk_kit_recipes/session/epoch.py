@@ -23,12 +23,12 @@ from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.criteria import CriterionSums
 from cntk_core.training.loop.learner_group import LearnerGroup, Rates, StepPlace
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.step import Stepper, has_frames
 from cntk_core.training.loop.update import count_uses
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.session.epoch_progress import EpochProgress, EpochResult, Pace
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_kit_recipes.session.stop_request import StopRequest, stopped_together
 
 

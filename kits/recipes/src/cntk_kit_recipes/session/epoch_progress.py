@@ -11,9 +11,9 @@ import attrs
 from cntk_core.contract.events import MinibatchResult
 from cntk_core.errors import DataError, TrainingError
 from cntk_core.training.files.position import Position
-from cntk_core.training.loop.criteria import Criterion, CriterionSums, averages, since
-from cntk_core.training.loop.progress import RunLog, share_of_epoch
+from cntk_core.training.loop.criteria import Criterion, CriterionSums, since
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.session.run_log import RunLog, averages, share_of_epoch
 
 
 class NotANumber(TrainingError):

@@ -13,13 +13,13 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Node
 from cntk_core.plan.make import make_plan
 from cntk_core.training.loop.alone import Alone
-from cntk_core.training.loop.criteria import Criterion, CriterionSums, describe, since
+from cntk_core.training.loop.criteria import Criterion, CriterionSums, since
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.subminibatch import split
 from cntk_kit_recipes.session.evaluate_ranks import evaluate_together
 from cntk_kit_recipes.session.evaluation_told import Audience
+from cntk_kit_recipes.session.run_log import RunLog, describe
 from cntk_kit_recipes.session.traces import Traces
 
 

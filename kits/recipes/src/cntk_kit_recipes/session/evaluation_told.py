@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import attrs
 
 from cntk_core.contract.events import EvaluationResult, Job, MinibatchResult
-from cntk_core.training.loop.criteria import Criterion, CriterionSums, averages, since
+from cntk_core.training.loop.criteria import Criterion, CriterionSums, since
+from cntk_kit_recipes.session.run_log import averages
 
 MINIBATCH, END = "cntk_evaluation_minibatch_end", "cntk_evaluation_end"
 

@@ -83,11 +83,8 @@ class ModelPaths:
                 remove(self.inside(*place))
         remove_unnamed(self.folder)
 
-    def remove_all(self) -> int:
-        """Remove the final model, the numbered ones from 1, and all checkpoints; return how many names that were.
-
-        The newest goes first, so that what is left at any instant is an earlier state of the same run.
-        """
+    def everything(self) -> list[Path]:
+        """The final model, the numbered ones from 1, and all checkpoints that are there, the newest first."""
         names = [self.final, checkpoint_of(self.final)]
         inside = self.existing_inside()
         for epoch in sorted({*self.existing(), *(place[0] for place in inside), 0}, reverse=True):
@@ -95,7 +92,14 @@ class ModelPaths:
             if epoch:
                 model = self.final.with_name(f"{self.final.name}.{epoch}")
                 names += [model, checkpoint_of(model)]
-        names = [name for name in names if name.exists()]
+        return [name for name in names if name.exists()]
+
+    def remove_all(self) -> int:
+        """Remove all of them; return how many names that were.
+
+        The newest goes first, so that what is left at any instant is an earlier state of the same run.
+        """
+        names = self.everything()
         for name in names:
             remove(name)
         remove_unnamed(self.folder)

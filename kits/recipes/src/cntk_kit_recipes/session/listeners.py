@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from cntk_core.contract.events import EpochSummary
 from cntk_core.plugins.listening import passed_on
-from cntk_core.training.loop.criteria import Criterion, averages
+from cntk_core.training.loop.criteria import Criterion
 from cntk_kit_recipes.session.epoch_progress import EpochResult, Pace
 from cntk_kit_recipes.session.parts import SessionParts
+from cntk_kit_recipes.session.run_log import averages
 
 
 def asked_rate(parts: SessionParts, epoch: int, rate: float) -> float:

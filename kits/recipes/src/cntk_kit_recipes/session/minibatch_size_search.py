@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import attrs
 
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.rates.auto_adjust import AutoAdjust
+from cntk_kit_recipes.session.run_log import RunLog
 
 STEP = 64
 """Sizes from this one on are rounded to its multiples."""

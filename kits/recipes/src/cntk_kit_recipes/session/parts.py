@@ -16,12 +16,13 @@ from cntk_core.contract.events import Job
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.reader import DataReader
 from cntk_core.network.network import Network
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.early_stopping import EarlyStopping
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.generations import ModelPaths
+from cntk_kit_recipes.session.newcomers import Newcomers, nobody
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_kit_recipes.session.settings_text import settings_text
 from cntk_kit_recipes.session.stop_request import StopRequest
 from cntk_kit_recipes.session.traces import Traces
@@ -71,6 +72,7 @@ class SessionParts:
         begun: set as soon as files of this training have taken the place of those of an earlier one.
         early_stopping: when training ends before its last epoch; None: it does not.
         traces: prints values of nodes after each minibatch; None: nobody does.
+        newcomers: whether ranks wait to be taken in.
     """
 
     engine: ExecutionEngine
@@ -91,6 +93,7 @@ class SessionParts:
     begun: Event = attrs.field(factory=Event)
     early_stopping: EarlyStopping | None = None
     traces: Traces | None = None
+    newcomers: Newcomers = nobody
 
     def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
         """Who listens to an event."""

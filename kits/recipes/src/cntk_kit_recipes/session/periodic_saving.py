@@ -10,7 +10,7 @@ import numpy as np
 
 from cntk_core.contract.store import ParameterStore
 from cntk_core.training.files.position import Position
-from cntk_core.training.loop.progress import RunLog
+from cntk_kit_recipes.session.run_log import RunLog
 
 
 @attrs.define(eq=False)

@@ -15,7 +15,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch
-from cntk_core.training.loop.progress import RunLog
+from cntk_kit_recipes.session.run_log import RunLog
 
 
 def precompute(

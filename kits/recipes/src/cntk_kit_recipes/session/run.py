@@ -19,8 +19,7 @@ from cntk_core.plan.plan import marked_assignments
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.training.files.checkpoint import Checkpoint, Progress, load_checkpoint, restore_slots, restore_store
 from cntk_core.training.files.position import Position
-from cntk_core.training.loop.criteria import Criterion, averages
-from cntk_core.training.loop.progress import RunLog
+from cntk_core.training.loop.criteria import Criterion
 from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
@@ -36,16 +35,21 @@ from cntk_kit_recipes.session.generations import Start, checkpoint_of
 from cntk_kit_recipes.session.gradient_check import GradientCheck
 from cntk_kit_recipes.session.listeners import asked_rate, tell_epoch
 from cntk_kit_recipes.session.nan_origin import explained
+from cntk_kit_recipes.session.newcomers import NewRanks
 from cntk_kit_recipes.session.node_settings import NodeSettings, spare_normalizations
 from cntk_kit_recipes.session.parts import SessionParts
 from cntk_kit_recipes.session.periodic_saving import InsideKeeper
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.rank_saving import RankSaver
 from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge, single
+from cntk_kit_recipes.session.run_log import RunLog, averages
 from cntk_kit_recipes.session.saving import Saver
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.soundness import Soundness
 from cntk_kit_recipes.session.trained_nodes import choose_criteria, describe_training
+
+_BETWEEN_LOOKS = 100
+"""Minibatches after which ranks meet that would not otherwise, to see whether it is time for a checkpoint."""
 
 LEAST_RATE = 1e-12
 """Learning rate per sample below which the log says so."""
@@ -102,7 +106,7 @@ class TrainingRun:
         self._validation: Program | None = None
 
     def run(self) -> TrainingSummary:
-        """Do everything."""
+        """Do everything. Raises NewRanks between two epochs if others wait to be taken in."""
         describe_training(self.network, self.criterion, self.evaluations, self.parts.job.engine, self.log)
         if self.settings.gradient_check and self.network.dtype != np.float64:
             raise TrainingError("gradientcheck needs numbers of double precision", hint="Give precision=double.")
@@ -133,6 +137,8 @@ class TrainingRun:
             verdict = self._judge(pace, last, validation)
             stopped = stopped or verdict.finished
             self._keep(pace, last, verdict, final=bool(stopped))
+            if self.done < self.settings.max_epochs and not stopped and self.parts.newcomers():
+                raise NewRanks
         if self.settings.save_best_model_per_criterion:
             left = {name: best for name, best in self.state.best.items() if name not in self.copied}
             self.saver.copy_best(left, self.done)
@@ -316,6 +322,8 @@ class TrainingRun:
 
         together = self.loop.together(pace)
         samples = -(-samples * together.count_for // together.size)  # rank 0 counts what its group reads
+        often = _BETWEEN_LOOKS * pace.minibatch_size * together.count_for // together.size
+        together.strategy.meet_every = samples or (often if minutes else 0)
 
         def save(position: Position) -> bool:
             return self.saver.save_inside(

@@ -24,7 +24,6 @@ from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.loop.alone import Alone
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.early_stopping import EarlyStopping
@@ -33,9 +32,11 @@ from cntk_kit_recipes.session.final_model import check_final, mend_final
 from cntk_kit_recipes.session.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_kit_recipes.session.leftovers import remove_leftovers
 from cntk_kit_recipes.session.neighbours import check_names_of_epochs, check_own_name
+from cntk_kit_recipes.session.newcomers import Newcomers, NewRanks, nobody
 from cntk_kit_recipes.session.parts import Hooks, SessionParts
 from cntk_kit_recipes.session.remarks import remarks
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
+from cntk_kit_recipes.session.run_log import RunLog
 from cntk_kit_recipes.session.saving import saving, tidying
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.stop_request import StopRequest
@@ -66,10 +67,11 @@ class TrainingSession:
         job: what listeners are told about this run.
         ranks: who trains together; each of them runs a session. None: nobody else.
         stop: asks training to end after a minibatch.
-        after_loss: who was lost, if this session goes on with the training of a session that lost ranks.
+        after_loss: who was lost or has come, if this session goes on with the training of one with other ranks.
         begun: set as soon as files of this training have taken the place of those of an earlier one.
         early_stopping: when training ends before its last epoch, and with which parameters.
         traces: prints values of nodes after each minibatch.
+        newcomers: says after an epoch, to all ranks, whether others wait to be taken in.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class TrainingSession:
         begun: Event | None = None,
         early_stopping: EarlyStopping | None = None,
         traces: Traces | None = None,
+        newcomers: Newcomers = nobody,
     ) -> None:
         log, paths = log or RunLog(trace_level=settings.trace_level), ModelPaths(Path(model_path), settings.max_epochs)
         self.parts = SessionParts(
@@ -117,6 +120,7 @@ class TrainingSession:
             begun or Event(),
             early_stopping,
             traces,
+            newcomers,
         )
         self._given, self._paths, self._log = network, paths, log
         self._resume = resume
@@ -132,6 +136,7 @@ class TrainingSession:
         """Train until the last epoch, or until something ends it before.
 
         Raises:
+            NewRanks: others wait, and this session is left so that another one goes on with them.
             CntkError: a model, the network, the data or a criterion is not what it must be.
             Locked: another process writes this model.
         """
@@ -211,6 +216,9 @@ class TrainingSession:
             summary = TrainingRun(parts, network, start).run()
             outcome = JobOutcome(True, summary.trained, time.perf_counter() - begun, summary.stopped)
             return summary
+        except NewRanks as error:
+            outcome = JobOutcome(False, 0, time.perf_counter() - begun, str(error))
+            raise
         except BaseException as error:
             outcome = JobOutcome(False, 0, time.perf_counter() - begun, error=error)
             parts.emit("cntk_exception", job=job, error=error)
@@ -255,6 +263,12 @@ class TrainingSession:
 
     def _start(self) -> Start | None:
         if not self.parts.make_mode:
+            if self._paths.everything():
+                # Somebody who did not mean it can still end the run: nothing is removed before something is saved.
+                self._log.line(
+                    f"makeMode=false: training begins anew. The files of an earlier training of '{self._paths.final}' "
+                    "are removed when the first model of this one is saved."
+                )
             return None
         final = final_epochs(self._paths) if self._resume else None
         start = find_start(

@@ -8,8 +8,8 @@ from cntk_core.errors import NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.language.shapes import elements, show
-from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.session.run_log import RunLog
 
 
 def choose_criteria(network: Network, settings: SGDSettings) -> tuple[Node, tuple[Node, ...]]:

@@ -67,6 +67,8 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="NAME", help="what starts them: ray, slurm, torchrun, ...")
     parser.add_argument("--elastic", action="store_true", help="when ranks are lost, the others go on")
     parser.add_argument("--min-ranks", type=int, metavar="N", help="ranks that must be left; by default 1")
+    text = "of an elastic run: ranks that are lost are started again, so many times, and join the others"
+    parser.add_argument("--restarts", type=int, metavar="N", help=text)
 
 
 def _data_parallel(options: argparse.Namespace) -> list[str]:
@@ -88,16 +90,20 @@ def run_action(options: argparse.Namespace) -> int:
     """Run the actions of a recipe that the verb names."""
     elastic = _elastic(options)
     if getattr(options, "ranks", None) is not None:
+        from cntk_core.plugins.addresses import with_addresses
         from cntk_kit_recipes.launch.launcher import launch, named_in_recipe
         from cntk_kit_recipes.recipe.elastic import AS_RECIPE, asked_in_recipe
 
         if not elastic and options.ranks > 1:
             asked = asked_in_recipe(recipe_arguments(options), options.verb, options.plugin)
             elastic = AS_RECIPE if asked else elastic
-        arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
+        arguments = [options.verb, with_addresses(options.recipe), *options.overrides, *join_plugins(options.plugin)]
         arguments += join_safe(options.safe)
         communicator = named_in_recipe(recipe_arguments(options))
-        return launch(options.ranks, arguments, options.plugin, elastic, communicator, options.on or "")
+        restarts = _restarts(options, elastic)
+        return launch(options.ranks, arguments, options.plugin, elastic, communicator, options.on or "", restarts)
+    if getattr(options, "restarts", None):
+        raise UsageError("--restarts starts ranks again: it needs -n", hint="-n 4 --elastic --restarts 2")
     if getattr(options, "on", None) is not None:
         raise UsageError(f"--on {options.on} starts ranks: it needs their number", hint=f"-n 4 --on {options.on}")
     if elastic:
@@ -120,6 +126,18 @@ def run_action(options: argparse.Namespace) -> int:
     finally:
         log.close()
     return 0
+
+
+def _restarts(options: argparse.Namespace, elastic: str) -> int:
+    """Return how many ranks that are lost are started again."""
+    given: int = getattr(options, "restarts", None) or 0
+    if given < 0:
+        raise UsageError(f"--restarts {given} makes no sense: it is at least 0")
+    if given and not elastic:
+        raise UsageError("--restarts starts ranks again that were lost, which is for --elastic alone")
+    if given and options.on:
+        raise UsageError(f"--restarts is for ranks on this machine: {options.on} starts those of --on itself")
+    return given
 
 
 def _elastic(options: argparse.Namespace) -> str:

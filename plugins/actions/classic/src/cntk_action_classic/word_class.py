@@ -171,7 +171,7 @@ def make_vocabulary(counts: Counter[bytes], settings: Settings, say: Callable[[s
     Raises:
         DataError: every word is as rare as ``cutoff``.
     """
-    frequent = sum(count > settings.cutoff for count in counts.values()) if settings.cutoff > 0 else len(counts)
+    frequent = sum(count > settings.cutoff for count in counts.values())
     if not frequent:
         raise DataError(
             f"No word remained after cutoff with threshold {settings.cutoff}.",
@@ -210,7 +210,7 @@ def _classes(words: Sequence[Word], count: int) -> list[int]:
     classes: list[int] = []
     share, current = 0.0, 0
     for _, occurrences in words:
-        share = min(1.0, share + math.sqrt(occurrences / total) / mass)
+        share += math.sqrt(occurrences / total) / mass
         # One step at a time, as the original does: a word that fills several classes leaves none of them out.
         if share > (current + 1) / count and current < count - 1:
             current += 1

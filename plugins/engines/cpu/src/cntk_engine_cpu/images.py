@@ -95,6 +95,10 @@ class Images:
     copies: dict[Node, Array] = attrs.field(factory=dict)
     kept: dict[Node, Array | None] = attrs.field(factory=dict)
 
+    def continued(self) -> Images:
+        """The same with a record of its own, for the steps of another stage."""
+        return attrs.evolve(self, copies=dict(self.copies), kept=dict(self.kept))
+
     def value(self, site: Site, node: Node, calls: list[Call]) -> Array:
         """A value as it is wanted of channels-last kernels, ``(frames, *space, channels)``.
 

@@ -156,13 +156,19 @@ class Site(ValueSizes):
     chosen: dict[Node, OpKernel] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
-        """Return this site with what the steps of an earlier stage keep for their gradients."""
+        """Return this site with what the steps of an earlier stage keep for their readers and gradients.
+
+        What this stage adds to it is its own where the earlier one, bound once, may be followed by others.
+        """
         return attrs.evolve(
             self,
             step_contexts=before.step_contexts,
             compiled_loops=before.compiled_loops,
             normalized=before.normalized,
             chosen=before.chosen,
+            images=before.images and before.images.continued(),
+            affine=dict(before.affine),
+            absorbed=set(before.absorbed),
         )
 
     def given(self, node: Node) -> Any:

@@ -100,8 +100,7 @@ def _linear(tree: Tree, numbers: set[str]) -> dict[str, Tree] | None:
         left, right = (_linear(arg, numbers) if isinstance(arg, Expr) else None for arg in tree.args)
         if left is None or right is None or set(left) & set(right):
             return None
-        sign = 1.0 if tree.operation == "add" else -1.0
-        return {**left, **{name: factor * sign for name, factor in right.items()}}
+        return {**left, **{name: factor if tree.operation == "add" else -factor for name, factor in right.items()}}
     if tree.operation in ("mul", "div"):
         first, second = tree.args
         if tree.operation == "mul" and _is_number(first, numbers):

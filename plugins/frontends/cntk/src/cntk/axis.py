@@ -8,6 +8,7 @@ _NOT_STATIC = 2**31 - 1
 _ALL_STATIC = _NOT_STATIC - 1
 _NEW_LEADING = _NOT_STATIC - 3
 _ALL = _NOT_STATIC - 4
+_UNKNOWN = "UnknownAxes"
 _NUMBERS = count()
 
 
@@ -31,8 +32,10 @@ class Axis:
             self._index, self._name, self._ordered = index._index, index._name, index._ordered
         elif isinstance(index, str):
             self._index, self._name, self._ordered = _NOT_STATIC, index, is_ordered
+        elif hasattr(index, "__index__"):
+            self._index, self._name, self._ordered = index.__index__(), f"staticAxisIdx={index.__index__()}", True
         else:
-            self._index, self._name, self._ordered = int(index), f"staticAxisIdx={int(index)}", True
+            raise TypeError(f"an axis is made of a whole number, of a name or of another axis, not of {index!r}")
 
     @classmethod
     def _special(cls, index: int, name: str) -> Axis:
@@ -81,11 +84,19 @@ class Axis:
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def _key(self) -> tuple[int, str, bool]:
-        return self._index, self._name, self._ordered
+    def _key(self) -> int | str:
+        return self._name if self._index == _NOT_STATIC else self._index
 
     def __repr__(self) -> str:
         return f"Axis('{self._name}')"
+
+    def as_string(self) -> str:
+        """Return what is printed of it."""
+        return repr(self)
+
+    def is_dynamic_axis(self) -> bool:
+        """Return whether it is the batch axis or a sequence axis."""
+        return self._index == _NOT_STATIC and self._name != _UNKNOWN
 
     @staticmethod
     def all_axes() -> Axis:
@@ -101,6 +112,16 @@ class Axis:
     def new_leading_axis() -> Axis:
         """Return what stands for an axis in front of all others that is still to be made."""
         return Axis(_NEW_LEADING)
+
+    @staticmethod
+    def end_static_axis() -> Axis:
+        """Return what stands for the place behind the last axis, in the original's order of axes: in front of all."""
+        return Axis.new_leading_axis()
+
+    @staticmethod
+    def operand_sequence_axis() -> Axis:
+        """Return what stands for the sequence axis of whatever is computed with."""
+        return Axis("__operandSequenceAxis")
 
     @staticmethod
     def default_batch_axis() -> Axis:
@@ -120,7 +141,7 @@ class Axis:
     @staticmethod
     def unknown_dynamic_axes() -> tuple[Axis]:
         """Return the axes of something whose axes are not known yet."""
-        return (Axis._special(_NOT_STATIC, "UnknownAxes"),)
+        return (Axis._special(_NOT_STATIC, _UNKNOWN),)
 
     @staticmethod
     def new_unique_dynamic_axis(name: str) -> Axis:

@@ -14,6 +14,19 @@ from cntk.variables import Constant, Parameter, Variable
 
 DataType_Float, DataType_Double, DataType_Float16 = np.float32, np.float64, np.float16
 DeviceKind_CPU, DeviceKind_GPU = DeviceKind.CPU, DeviceKind.GPU
+DataUnit_Sweep, DataUnit_Sample, DataUnit_Minibatch = range(3)
+VariableKind_Input, VariableKind_Output, VariableKind_Parameter, VariableKind_Constant, VariableKind_Placeholder = (
+    range(5)
+)
+MaskKind_Invalid, MaskKind_Valid, MaskKind_SequenceBegin = range(3)
+StorageFormat_Dense, StorageFormat_SparseCSC, StorageFormat_SparseBlockCol = range(3)
+PoolingType_Max, PoolingType_Average = range(2)
+PaddingMode_CONSTANTPAD, PaddingMode_REFLECTPAD, PaddingMode_SYMMETRICPAD = range(3)
+TraceLevel_Error, TraceLevel_Warning, TraceLevel_Info = range(3)
+InferredDimension, FreeDimension = -1, -3
+chunk_id_max = 2**32 - 1
+default_param_init_scale = default_param_init_output_rank = 1
+default_param_init_filter_rank = 0
 minibatch_size_ignored = 0
 infinitely_repeat = 2**64 - 1
 sentinel_value_for_auto_select_random_seed = 2**64 - 3

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cntk._graph.errors import GraphError
 from cntk._graph.feeding import has_sequences, is_sparse, sequences_of
+from cntk._members.views import LibraryValue, LibraryView
 from cntk.device import DeviceDescriptor, use_default_device
 from cntk.tensor import ArrayMixin
 
@@ -23,7 +24,7 @@ def plain_array(value: Any) -> NDArray[Any]:
     return np.asarray(to_array() if callable(to_array) else value)
 
 
-class NDArrayView(ArrayMixin):
+class NDArrayView(LibraryView, ArrayMixin):
     """An array of numbers of one type, dense or sparse.
 
     Args:
@@ -142,7 +143,7 @@ class NDArrayView(ArrayMixin):
         return NDArrayView._of(self._data[tuple(index)], device=self._device, read_only=read_only)
 
 
-class Value(ArrayMixin):
+class Value(LibraryValue, ArrayMixin):
     """A minibatch of one variable: sequences of any lengths, or samples.
 
     Args:
@@ -151,7 +152,7 @@ class Value(ArrayMixin):
         device: is taken for compatibility.
     """
 
-    ONE_HOT_SKIP = 2**32 - 1
+    ONE_HOT_SKIP = one_hot_skip = 2**32 - 1
 
     def __init__(self, batch: Any, seq_starts: Sequence[bool] | None = None, device: Any = None) -> None:
         self._device = device or use_default_device()
@@ -285,7 +286,7 @@ class Value(ArrayMixin):
         lengths = [each.shape[0] for each in self._list]
         if len(set(lengths)) < 2 and self._starts is None:
             return None
-        found = np.zeros((len(lengths), max(lengths, default=0)), np.uint8)
+        found = np.zeros((len(lengths), max(lengths, default=0)), np.int8)
         for row, length in enumerate(lengths):
             found[row, :length] = 1
             if length and (self._starts is None or self._starts[row]):
@@ -304,8 +305,8 @@ class Value(ArrayMixin):
 
     @property
     def is_valid(self) -> bool:
-        """Whether it has data."""
-        return True
+        """Whether it has its numbers, and no later evaluation has taken their place in the function that gave it."""
+        return not (self._erased or self._outdated)
 
     @property
     def device(self) -> DeviceDescriptor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, unique
+from enum import Enum, IntEnum, unique
 from functools import cache
 from typing import NoReturn
 
@@ -15,6 +15,8 @@ class DeviceKind(IntEnum):
 
     CPU = 0
     GPU = 1
+
+    __str__ = Enum.__str__
 
 
 class DeviceDescriptor:
@@ -43,6 +45,45 @@ class DeviceDescriptor:
 
     def __repr__(self) -> str:
         return "CPU" if self._kind is DeviceKind.CPU else f"GPU[{self._number}]"
+
+    def as_string(self) -> str:
+        """Return what is printed of it."""
+        return repr(self)
+
+    @staticmethod
+    def cpu_device() -> DeviceDescriptor:
+        """Return the CPU; see :func:`cpu`."""
+        return cpu()
+
+    @staticmethod
+    def gpu_device(device_id: int) -> DeviceDescriptor:
+        """Return a GPU by its number; see :func:`gpu`."""
+        return gpu(device_id)
+
+    @staticmethod
+    def all_devices() -> tuple[DeviceDescriptor, ...]:
+        """Return all devices, GPUs first; see :func:`all_devices`."""
+        return all_devices()
+
+    @staticmethod
+    def use_default_device() -> DeviceDescriptor:
+        """Return the device that is used where none is named; see :func:`use_default_device`."""
+        return use_default_device()
+
+    @staticmethod
+    def try_set_default_device(device: DeviceDescriptor, acquire_device_lock: bool = False) -> bool:
+        """Use a device where none is named; see :func:`try_set_default_device`."""
+        return try_set_default_device(device, acquire_device_lock)
+
+    @staticmethod
+    def set_excluded_devices(devices: list[DeviceDescriptor]) -> None:
+        """Say which devices are never used; see :func:`set_excluded_devices`."""
+        set_excluded_devices(devices)
+
+    @staticmethod
+    def get_gpu_properties(device: DeviceDescriptor) -> NoReturn:
+        """Raise an error; see :func:`get_gpu_properties`."""
+        get_gpu_properties(device)
 
 
 _CHOICE: dict[str, DeviceDescriptor] = {}

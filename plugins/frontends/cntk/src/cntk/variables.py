@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk._graph.primitive import next_uid
+from cntk._members.variables import LibraryKept, LibraryVariable
 from cntk.axis import Axis
 from cntk.default_options import default_override_or, get_default_override
 from cntk.internal.sanitize import sanitize_dtype_numpy, sanitize_dynamic_axes, sanitize_shape
@@ -58,7 +59,7 @@ class Record(dict[str, Any]):
         return Record(**{**self, **kwargs})
 
 
-class VariableMixin:
+class VariableMixin(LibraryVariable):
     """What all variables have."""
 
     _kind: int
@@ -177,12 +178,11 @@ class VariableMixin:
             axes = "???"
         else:
             axes = ", ".join("#" if axis.is_batch_axis else "*" for axis in self._axes)
-        shape = "???" if self._shape is None else " x ".join(_dimension(dim) for dim in self._shape)
+        shape = "???" if self._shape is None else " x ".join(_SHOWN.get(dim, str(dim)) for dim in self._shape)
         return f"{_KINDS[self._kind]}('{self._name or self._uid}', [{axes}], [{shape}])"
 
 
-def _dimension(dim: int) -> str:
-    return "?" if dim in (INFERRED, FREE) else str(dim)
+_SHOWN = {INFERRED: "?", FREE: "*"}
 
 
 class Variable(VariableMixin, TensorOpsMixin):
@@ -245,7 +245,7 @@ class Variable(VariableMixin, TensorOpsMixin):
         return self
 
 
-class _Kept(Variable, ArrayMixin):
+class _Kept(LibraryKept, Variable, ArrayMixin):
     """A variable with a value of its own."""
 
     _value: NDArray[Any] | None
@@ -300,6 +300,7 @@ class _Kept(Variable, ArrayMixin):
         from cntk.core import plain_array
 
         set_value(self, plain_array(value))
+        self.record_value_update()
 
     def _held(self) -> NDArray[Any]:
         return self.value
@@ -409,21 +410,23 @@ class _VariableType(Record):
 
     def __str__(self) -> str:
         """``Sequence[Tensor[3]]`` as the signature of a function says it."""
-        return type_text(self.get("shape"), self.get("dynamic_axes"), bool(self.get("is_sparse")))
+        return type_text(self.get("shape"), self.get("dynamic_axes"), bool(self.get("is_sparse")), self.get("dtype"))
 
 
 Variable._Type = _VariableType
 
 
-def type_text(shape: Any, axes: Iterable[Axis] | None, sparse: bool) -> str:
-    """Return ``Sequence[Tensor[3]]`` for a shape and dynamic axes."""
+def type_text(shape: Any, axes: Iterable[Axis] | None, sparse: bool, dtype: Any = None) -> str:
+    """Return ``Sequence[Tensor[3]]`` for a shape and dynamic axes; types but float32 stand in front of the shape."""
+    kind = "np.float32" if dtype is None else f"np.{np.dtype(dtype).name}"
     named = tuple(axes or ())
     if shape is None or shape == UNKNOWN:
         text = "tensor"
-    elif shape == () and not sparse:
-        text = "float"
+    elif shape == ():
+        text = kind
     else:
-        text = f"{'Sparse' if sparse else ''}Tensor[{','.join(_dimension(dim) for dim in shape)}]"
+        dims = [str(dim) for dim in shape] if kind == "np.float32" else [kind, *map(str, shape)]
+        text = f"{'Sparse' if sparse else ''}Tensor[{','.join(dims)}]"
     if not named and axes is not None and shape not in (None, UNKNOWN):
         return f"Parameter{text}" if text.startswith("Tensor") else text
     for axis in named:

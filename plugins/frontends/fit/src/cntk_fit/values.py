@@ -53,7 +53,15 @@ def _unboxed(array: NDArray[Any]) -> Any:
 
 def _of_list(found: list[Any]) -> Any:
     """Return an array of numbers or words; a list as it is if it holds arrays."""
-    return np.asarray(found) if not found or all(map(_is_number, found)) else found
+    if not found or all(map(_is_number, found)):
+        return np.asarray(found)
+    return [_stacked(one) if isinstance(one, list) else one for one in found]
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Return what was lists in lists as one array, if all of them are as long."""
+    alike = all(isinstance(one, np.ndarray) and one.shape == parts[0].shape for one in parts)
+    return np.stack(parts) if alike else parts
 
 
 class ValueReader:
@@ -87,7 +95,8 @@ class ValueReader:
             return self._named(value)
         if value.dtype.kind not in "fiub":
             raise self._error(f"is given values of the type {value.dtype}, which are no numbers")
-        self._check_finite(value, rows=value)
+        if value.ndim:
+            self._check_finite(value, rows=value)
         if value.ndim == 1 and value.dtype.kind in "iu" and self.width > 1:
             return self._classes(value)
         if value.ndim == 1 and value.size and self.width > 1 and self.node.name.lower() in self.encoding.labels:

@@ -51,7 +51,9 @@ class Wishes:
         ask_to_run("MLflow's client", key=EXPERIMENT, where=value.where)
         if find_spec("mlflow") is None:
             raise MissingPluginError(f"{EXPERIMENT} needs MLflow", where=value.where, hint="pip install mlflow")
-        return cls(value.string(), block.string(URI, ""), block.string(NAME, ""))
+        uri = block.get(URI)
+        # Its text, not its string: that of an address would be the path of a copy.
+        return cls(value.string(), "" if uri is None else uri.text, block.string(NAME, ""))
 
 
 class MLflow:

@@ -8,8 +8,8 @@ from cntk_core.api import ModelFormatError
 from cntk_model_cntk2.operations import FUTURE, PAST
 from cntk_model_cntk2.records import BLOCK, COMBINE, Composite, Function
 
-_SEVERAL = {72: 2, 87: 2}
-"""Operations with more than one output: UnpackSequence, TopK."""
+_UNPACK, _TOP = 72, 87
+"""Operations with a second output, which unpacking may leave out."""
 
 _MOST_VISITS = 64
 """So many times as a file has functions its blocks are looked into: they lie inside each other."""
@@ -80,7 +80,10 @@ class Graph:
             function = root
         if function.operation == COMBINE:
             return function.inputs
-        return [f"{function.uid}_Output_{index}" for index in range(_SEVERAL.get(function.operation, 1))]
+        masked = function.operation == _UNPACK and not function.attributes.take(
+            "sequenceUnpackSuppressMaskOutput", bool, False
+        )
+        return [f"{function.uid}_Output_{index}" for index in range(1 + (masked or function.operation == _TOP))]
 
     def results(self) -> list[str]:
         """Return the uids of the outputs of the function that was saved, as the original calls them."""

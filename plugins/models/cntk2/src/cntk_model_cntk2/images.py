@@ -134,7 +134,7 @@ def _tensor(node: Node, given: Any) -> Any:
     if not isinstance(weights, Parameter) or weights.value is None or given.transpose:
         _refuse(node, "takes its weights as a matrix")
     *window, channels = given.kernel_shape
-    shape = (node.known_shape[0], channels // given.groups, *reversed(window))
+    shape = (node.known_shape[0], channels, *reversed(window))
     if weights.value.size != math.prod(shape):
         _refuse(node, "has other weights for each window")
     return weights.value.reshape(shape)

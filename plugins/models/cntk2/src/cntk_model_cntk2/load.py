@@ -279,7 +279,12 @@ class _Importer:
         if number is not None:
             attributes = attrs.evolve(attributes, default_hidden_activation=number)
         inputs = [self._stand_in(source, declared)] + ([] if number is not None else [self.variable(state)])
+        single = dims == () and isinstance(inputs[0], Placeholder)
+        if single:  # a loop of numbers, which have one axis here
+            attributes = attrs.evolve(attributes, dims=(1,))
         node = self.add(function.uid, operation.ours, inputs, attributes)
+        if single:
+            self.scalars.add(node)
         if number is None:
             self._note_places(node, 1, state)
         self.later.append((node, function))
@@ -294,7 +299,8 @@ class _Importer:
         known = declared is not None and min(declared.dims, default=1) > 0 and len(declared.axes) > 0
         if not known or declared is None:
             return Placeholder.make(f"before {last}")
-        return Placeholder.make(f"before {last}", memory_shape(declared.dims), axis=dynamic_axis(declared.axes))
+        shape = memory_shape(declared.dims) or (1,)
+        return Placeholder.make(f"before {last}", shape, axis=dynamic_axis(declared.axes))
 
     def _free_loops(self) -> None:
         """Let what is repeated for the steps of a loop take them from where the loop has them from.

@@ -125,12 +125,9 @@ def _run(session: InferenceSession, feeds: Mapping[str, Array]) -> Sequence[Any]
 def _pairs(ours: Any, runs: Sequence[Array], node: Node) -> list[tuple[Array, Array]]:
     """What belongs together: values, or those of each sequence, without what is beyond its end."""
     if len(runs) > 1:  # one sequence a run
-        return [
-            (one, run.reshape(-1, *run.shape[1:])[: len(one)].reshape(one.shape))
-            for one, run in zip(ours, runs, strict=True)
-        ]
+        return [(one, run[: len(one)]) for one, run in zip(ours, runs, strict=True)]
     theirs = runs[0]
     if not isinstance(ours, list):
-        return [(ours, theirs.reshape(ours.shape))]
+        return [(ours, theirs)]
     sequences = theirs if theirs.ndim == ours[0].ndim + 1 else theirs[:, None]
     return [(one, sequences[number, : len(one)]) for number, one in enumerate(ours)]

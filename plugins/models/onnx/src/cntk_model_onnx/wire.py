@@ -181,7 +181,7 @@ def _parts(content: mmap.mmap | bytes, place: int, end: int) -> Iterator[_Part]:
     while place < end:
         begin = place
         key, place = _varint(content, place, end)
-        kind, size = key & 7, 0
+        kind = key & 7
         start = place
         if kind == 0:
             _, place = _varint(content, place, end)

@@ -68,12 +68,14 @@ class AsynchronousSGD(Parallelizer):
     """Workers learn alone, send to a server what they have learned, and go on from the model it has then.
 
     The server has a part on each rank, which the rank looks after in each of its steps and while it waits.
-    At the end of an epoch all workers wait for each other, and all have the model of the server.
+    At the end of an epoch all workers wait for each other, and all have the model of the server. So they do inside of
+    one, each after so many samples, where training is to be saved there.
     """
 
     requires_api = "1.0"
     options = AsynchronousOptions
     reduces_gradients = False
+    saves_inside = True
     settings: AsynchronousOptions
 
     def __init__(self, options: Any = None, aggregations: Mapping[str, GradientAggregation] | None = None) -> None:
@@ -131,10 +133,17 @@ class AsynchronousSGD(Parallelizer):
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin with the model that all ranks have."""
-        self._epochs += 1
         self._want = self.settings.period[epoch]
-        self._period = _Period()
         self._statistics = _Statistics(time.monotonic())
+        self._someone_ended = self.has_met = False
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Begin with the model that all ranks have, when nothing is under way: an epoch, or what follows a meeting."""
+        self._epochs += 1
+        self._period = _Period()
+        self._alone = 0
+        self._statistics.staleness = self._statistics.pushes = 0
         self._start = self._learned.copy()
         self._pulled = self._start.copy()
         self._is_out = False
@@ -150,19 +159,47 @@ class AsynchronousSGD(Parallelizer):
 
     def sync(self, store: ParameterStore, counts: StepCounts, *, epoch_end: bool = False) -> None:
         """Look after the server; exchange with it when the period is over, and at the end of an epoch."""
+        self.has_met = False
+        self._alone += counts.samples
         self._period.samples += counts.samples
         self._period.rate += counts.learning_rate * counts.samples
         if self._clock is not None and counts.samples:
             self._clock.learn(counts.samples)
         self._serve()
-        if not epoch_end and self._period.samples < self._want:
+        if epoch_end:
+            self._end()
             return
+        if self._period.samples >= self._want:
+            self._exchange(ends=False)
+        if 0 < self.meet_every <= self._alone and not self._someone_ended:
+            self._exchange(ends=True)
+            self.has_met = self._have_met(0)
+
+    def _end(self) -> None:
+        """Wait until all workers are at the end of their data; the others may have come to meet before."""
+        self._exchange(ends=True)
+        while self.meet_every and not self._have_met(1):
+            self._exchange(ends=True)
+
+    def _have_met(self, ended: int) -> bool:
+        """Hear how many of the workers, which are all here now, have ended; return whether all have, or none has.
+
+        Where some have, the others have come in vain: they go on, and do not meet again before they end, too.
+        """
+        total = np.array([ended])
+        self._communicator.allreduce(total)
+        self._someone_ended = bool(total[0])
+        self._begin_anew()
+        return int(total[0]) == ended * self._communicator.size
+
+    def _exchange(self, *, ends: bool) -> None:
+        """Give the server what was learned, and go on from its model; if this worker ends, from that of all."""
         self._exchanges += 1
         self._statistics.samples += self._period.samples
         if self._pipelined:
-            self._exchange_in_turn(epoch_end)
+            self._exchange_in_turn(ends)
         else:
-            self._push(epoch_end)
+            self._push(ends)
             self._start[...] = self._await()
             self._learned[...] = self._start
         self._report()

@@ -26,7 +26,7 @@ class Letter:
 
     Attributes:
         kind: PUSH or ANSWER.
-        epoch: index of the epoch of this run that it belongs to.
+        epoch: index of the part of this run, an epoch or what lies between two meetings, that it belongs to.
         values: parameters of one part of the server.
         time: see ``Push`` and ``Answer``.
         rate, ends: see ``Push``.

@@ -22,7 +22,7 @@ from cntk_core.api import (
     options,
 )
 from cntk_core.api.parallel import StepCounts
-from cntk_parallel_bmuf.inside import WorkerGradients, aggregation_names
+from cntk_parallel_bmuf.inside import Inside, WorkerGradients, WorkerStrategy, aggregation_names
 
 Array = NDArray[Any]
 
@@ -35,7 +35,7 @@ _INSIDE = "inside/"
 
 @options
 class BlockOptions:
-    """Options that all schemes share. A worker is a rank, or a group of ranks that sum gradients in each step."""
+    """Options that all schemes share. A worker is a rank, or a group of ranks that learn together inside of a block."""
 
     default_block_size_per_worker: ClassVar[int] = 40000
 
@@ -43,12 +43,17 @@ class BlockOptions:
     block_size_per_worker: int | None = option(
         default=None, aliases=("syncPeriod", "syncFrequencyInFrames"), doc="samples of each worker between two merges"
     )
-    ranks_per_worker: int = option(default=1, doc="ranks that sum gradients in each step and make up one worker")
+    ranks_per_worker: int = option(
+        default=1, doc="ranks that make up one worker; without localMethod they sum gradients in each step"
+    )
     gradient_bits: Schedule[int] | None = option(
         default=None, doc="bits of a gradient's value on the wire inside a worker, by epoch"
     )
     aggregation: str = option(
         default="", doc="a gradient aggregation of a plugin inside a worker, instead of what gradientBits means"
+    )
+    local_method: str = option(
+        default="", doc="a strategy of a worker's ranks instead of sums of gradients; its options in a block so named"
     )
 
     def __attrs_post_init__(self) -> None:
@@ -58,8 +63,13 @@ class BlockOptions:
             raise ValueError("a block has at least one sample")
         if self.ranks_per_worker < 1:
             raise ValueError("ranksPerWorker must be at least 1")
-        if self.ranks_per_worker == 1 and (self.aggregation or self.gradient_bits is not None):
+        sums = bool(self.aggregation) or self.gradient_bits is not None
+        if self.ranks_per_worker == 1 and sums:
             raise ValueError("gradientBits and aggregation mean gradients inside a worker: give ranksPerWorker, too")
+        if self.ranks_per_worker == 1 and self.local_method:
+            raise ValueError("localMethod says how the ranks of a worker learn: give ranksPerWorker, too")
+        if sums and self.local_method:
+            raise ValueError("gradientBits and aggregation mean sums of gradients, and localMethod something else")
         aggregation_names(self.gradient_bits, self.aggregation)
 
     def samples_per_worker(self, workers: int) -> int:
@@ -92,6 +102,8 @@ class _Statistics:
 class BlockScheme(Parallelizer):
     """Workers train on their own, and at the end of each block their models become one.
 
+    ``local`` is how the ranks of a worker learn together, if that is no sum of gradients.
+
     A block ends when every worker has learned its samples of it. Once a worker's data have ended no block ends before
     the epoch does; then all models are merged, with what each has learned since the last time.
     """
@@ -102,15 +114,17 @@ class BlockScheme(Parallelizer):
 
     def __init__(self, options: Any = None, aggregations: Mapping[str, GradientAggregation] | None = None) -> None:
         super().__init__(options, aggregations)
-        self._samples = 0
+        self._samples = self._own = 0
         self._someone_ended = False
-        self._inside: WorkerGradients | None = None
+        self.local: Parallelizer | None = None
+        self._inside: Inside | None = None
+        self._team: Communicator | None = None
         self._statistics = _Statistics()
 
     @classmethod
     def needs(cls, options: Any) -> tuple[str, ...]:
         """The aggregations inside workers."""
-        if options.ranks_per_worker == 1:
+        if options.ranks_per_worker == 1 or options.local_method:
             return ()
         return aggregation_names(options.gradient_bits, options.aggregation)
 
@@ -141,14 +155,21 @@ class BlockScheme(Parallelizer):
                 hint=f"Start a multiple of ranksPerWorker = {each} ranks.",
             )
         if each > 1:
-            self.group = communicator.split(communicator.rank // each)
+            self._team = communicator.split(communicator.rank // each)
             self._between = communicator.split(communicator.rank % each)
-            self._inside = WorkerGradients(self.settings, self.aggregations, store, self.group)
         self._block = self.settings.samples_per_worker(self.workers)
+        if self._team is None:
+            return
+        if self.local is None:
+            self.group = self._team
+            self._inside = WorkerGradients(self.settings, self.aggregations, store, self._team)
+        else:
+            self.local.say, self.local.show_every = self.say, self.show_every
+            self._inside = WorkerStrategy(self.local, store, self._team, -(-self._block // each))
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin a block."""
-        self._samples = 0
+        self._samples = self._own = 0
         self._someone_ended = False
         self._statistics = _Statistics(since=time.monotonic())
         if self._inside is not None:
@@ -163,8 +184,13 @@ class BlockScheme(Parallelizer):
     def sync(self, store: ParameterStore, counts: StepCounts, *, epoch_end: bool = False) -> None:
         """Merge the models if every worker is at the end of its block, and at the end of an epoch."""
         self._samples += counts.samples
+        self._own += counts.samples
         self.has_met = False
         arrived = self._samples >= self._block
+        if self._inside is not None and self.group is None:
+            arrived = self._inside.sync(store, counts, epoch_end=epoch_end)
+            if arrived:
+                self._samples = self._of_team(self._own)
         if self._someone_ended:
             everybody_arrived, total = False, 0
         elif epoch_end or arrived:
@@ -190,11 +216,20 @@ class BlockScheme(Parallelizer):
         self._between.allreduce(header)
         return tuple(round(number) for number in header.tolist())
 
+    def _of_team(self, own: int) -> int:
+        """Return the sum of a number of each rank of this worker."""
+        assert self._team is not None
+        total = np.array([own])
+        self._team.allreduce(total)
+        return int(total[0])
+
     def _close_block(self, store: ParameterStore, total: int) -> None:
         began = time.monotonic()
         self.merge(store, self._samples, total)
+        if self._inside is not None:
+            self._inside.begin_block()
         self._report(total, time.monotonic() - began)
-        self._samples = 0
+        self._samples = self._own = 0
 
     @abstractmethod
     def merge(self, store: ParameterStore, samples: int, total: int) -> None:
@@ -233,7 +268,7 @@ class BlockScheme(Parallelizer):
 
     def state(self) -> Mapping[str, Array]:
         """How far the block is, who works with whom, and what the aggregation inside the worker remembers."""
-        place = 0 if self.group is None else self.group.rank
+        place = 0 if self._team is None else self._team.rank
         found: dict[str, Array] = {
             _BLOCK: np.array([self._samples, self._someone_ended, self.workers, place], np.int64),
         }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
 from numpy.typing import NDArray
 
-from cntk_core.api import RankMissing
-from cntk_core.api.parallel import Launcher, Mesh, MeshCommunicator, Message, Whereabouts
+from cntk_core.api import RankGone, RankMissing
+from cntk_core.api.parallel import Joining, Launcher, Mesh, MeshCommunicator, Message, Whereabouts
 
 Array = NDArray[Any]
 
@@ -26,10 +27,19 @@ class SocketCommunicator(MeshCommunicator):
 
     requires_api = "1.0"
 
+    takes_newcomers = True
+
     def __init__(self, mesh: Mesh | None = None, members: Sequence[int] | None = None, channel: int = 0) -> None:
+        numbers: Sequence[int] | None = None
+        if mesh is None:
+            mesh, numbers = Joining.meet_others()
         super().__init__(mesh, members, channel)
         self.is_elastic = self._mesh.views is not None
         self._whereabouts: Whereabouts | None = None
+        self._joining: Joining | None = None
+        if numbers is not None:
+            self.has_joined = True
+            self._begin_with_newcomers(numbers)
 
     @classmethod
     def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
@@ -42,9 +52,13 @@ class SocketCommunicator(MeshCommunicator):
 
     def tolerate_losses(self) -> None:
         """A rank is lost when its connections end, when it says that it fails, and when it does not answer."""
+        if self.is_elastic:
+            return  # it has come to ranks that do
         self._whereabouts = Whereabouts.gather(self)
         self._mesh.tolerate_losses()
         self.is_elastic = True
+        self._joining = Joining(self._mesh, range(self._mesh.size))
+        self._joining.keep_door(self._members)
 
     def regroup(self, done: bool) -> SocketCommunicator | None:
         """Tell all others who is lost, until all that are left agree; those that do not answer are ended."""
@@ -62,8 +76,45 @@ class SocketCommunicator(MeshCommunicator):
         channel = int.from_bytes(blake2b(name, digest_size=7).digest(), "little")
         self._mesh.forget_others(channel)
         following = SocketCommunicator(self._mesh, members, channel)
-        following.watch, following._whereabouts = self.watch, self._whereabouts
-        return following
+        following.watch, following._whereabouts, following._joining = self.watch, self._whereabouts, self._joining
+        return following._with_newcomers()
+
+    # -- taking ranks in ----------------------------------------------------------------------------------
+
+    @property
+    def newcomers(self) -> int:
+        """How many wait at the door that rank 0 keeps."""
+        return 0 if self._joining is None else self._joining.count
+
+    def _with_newcomers(self) -> SocketCommunicator:
+        """Take in those who wait; return a communicator of all, or this one if nobody has come or it cannot be done."""
+        joining = self._joining
+        assert joining is not None, "losses are not tolerated"
+        joining.keep_door(self._members)
+        try:
+            plan = self.allgather(joining.plan(self._members))[0]
+        except (RankGone, RankMissing):  # one more is lost; whoever uses this communicator hears of it
+            joining.give_up()
+            return self
+        if not plan.size:
+            return self
+        found = joining.go(self._members, bytes(plan))
+        if found is None:
+            joining.keep_door(self._members)
+            return self
+        grown = SocketCommunicator(found[0])
+        grown.watch = self.watch
+        grown._begin_with_newcomers(found[1])
+        self._mesh.end()
+        return grown
+
+    def _begin_with_newcomers(self, numbers: Sequence[int]) -> None:
+        """Begin with others to whom ranks have come, or to whom this one has."""
+        self._joining = Joining(self._mesh, numbers)
+        self._joining.keep_door(self._members)
+        self._whereabouts = Whereabouts(("",) * self.size)
+        with suppress(RankGone, RankMissing):  # whoever uses this communicator hears of it
+            self._whereabouts = Whereabouts.gather(self)
 
     def _give_up(self, ranks: Sequence[int]) -> None:
         """End ranks of the mesh that do not answer, where that can be done; elsewhere they will hear of it."""
@@ -79,6 +130,8 @@ class SocketCommunicator(MeshCommunicator):
 
     def close(self) -> None:
         """Close the connections, too, if they are those of the ranks that are left."""
+        if self._joining is not None:
+            self._joining.close()
         super().close()
         if self._whereabouts is not None:
             self._mesh.end()

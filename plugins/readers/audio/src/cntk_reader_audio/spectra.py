@@ -110,18 +110,17 @@ class Spectrum:
         count = self.frames(len(wave))
         if not count:
             return np.zeros((0, self.dim), dtype=wave.dtype)
-        windows = np.lib.stride_tricks.sliding_window_view(self._at_edges(wave, count), self.frame_samples)
+        windows = np.lib.stride_tricks.sliding_window_view(self._at_edges(wave), self.frame_samples)
         windows = windows[:: self.shift_samples][:count]
         found = [self._of_windows(windows[first : first + _BLOCK]) for first in range(0, count, _BLOCK)]
         return np.concatenate(found)
 
-    def _at_edges(self, wave: Wave, count: int) -> Wave:
+    def _at_edges(self, wave: Wave) -> Wave:
         """Return the wave with what frames need beyond its ends."""
         if self.snip_edges:
             return wave
         before = (self.frame_samples - self.shift_samples) // 2
-        after = max((count - 1) * self.shift_samples - before + self.frame_samples - len(wave), 0)
-        return np.pad(wave, (max(before, 0), after), mode="symmetric")[max(-before, 0) :]
+        return np.pad(wave, (max(before, 0), self.frame_samples), mode="symmetric")[max(-before, 0) :]
 
     def _of_windows(self, windows: Wave) -> Wave:
         from scipy.fft import dct, rfft

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import CntkError, DataError, Location, UnsupportedError
+from cntk_core.api import CntkError, DataError, Location, UnsupportedError, local_path
 from cntk_core.api.readers import LINE_BYTES, bounded_lines
 
 _FORMS = (
@@ -99,10 +99,9 @@ def _parse(line: str, place: Location) -> Entry:
     if rest.endswith("|") or rest.startswith("|"):
         raise UnsupportedError(f"'{rest[:60]}' is a command, which is not run", where=place, hint=_COMMAND)
     words = rest.rsplit(None, 2)
-    times = [_seconds(word) for word in words[1:]]
-    if len(words) < 3 or None in times:
+    begin, end = (_seconds(word) for word in words[1:]) if len(words) == 3 else (None, None)
+    if begin is None or end is None:
         return Entry(key, rest, place)
-    begin, end = times[0] or 0.0, times[1] or 0.0
     if not begin < end:
         raise DataError(f"the piece from {begin:g} to {end:g} s ends before it begins", where=place, hint=_FORMS)
     return Entry(key, words[0], place, begin, end)
@@ -135,7 +134,7 @@ def find_piece(entry: Entry, channel: int) -> Piece:
 
     try:
         _check_riff(entry)
-        found = soundfile.info(entry.path)
+        found = soundfile.info(local_path(entry.path, entry.where))
     except (soundfile.SoundFileError, OSError, ValueError) as error:
         raise _unreadable(entry, error) from None
     if channel >= found.channels:
@@ -157,7 +156,7 @@ def _check_riff(entry: Entry) -> None:
         DataError: it is shorter.
         OSError, ValueError: it cannot be read.
     """
-    with open(entry.path, "rb") as file:
+    with open(local_path(entry.path, entry.where), "rb") as file:
         head = file.read(8)
         size = file.seek(0, os.SEEK_END)
     if head[:4] != b"RIFF" or len(head) < 8:
@@ -177,7 +176,8 @@ def read_samples(entry: Entry, piece: Piece, channel: int, dtype: np.dtype[Any])
     import soundfile
 
     try:
-        found, _ = soundfile.read(entry.path, piece.count, piece.first, dtype=dtype.name, always_2d=True)
+        path = local_path(entry.path, entry.where)
+        found, _ = soundfile.read(path, piece.count, piece.first, dtype=dtype.name, always_2d=True)
     except (soundfile.SoundFileError, OSError, ValueError) as error:
         raise _unreadable(entry, error) from None
     if len(found) < piece.count:

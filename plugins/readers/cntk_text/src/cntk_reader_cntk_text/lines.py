@@ -94,7 +94,7 @@ def read_lines(
         at = skip_columns(text, at)
         if text[at] != _PIPE:
             return GIVE_UP
-        samples = 0
+        empty = True
         while text[at] == _PIPE:
             at += 1
             if text[at] == _HASH:
@@ -127,9 +127,9 @@ def read_lines(
                     values[end] = 0.0
                     end += 1
             used[2 * stream] = end
-            samples += 1
+            empty = False
             at = skip_columns(text, at)
-        if samples == 0 or text[at] != _NEWLINE:
+        if empty or text[at] != _NEWLINE:
             return GIVE_UP
         at += 1
         line += 1

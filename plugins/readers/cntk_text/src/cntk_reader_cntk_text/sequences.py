@@ -109,8 +109,7 @@ def _explain(key: int | None, rows: int, counts: Sequence[int], streams: Sequenc
 def _ranges(first: IntArray, counts: IntArray) -> IntArray:
     """Return ``first[0], first[0] + 1, ...`` (``counts[0]`` of them), then those of ``first[1]``, and so on."""
     ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    places: IntArray = np.arange(total) + np.repeat(first - (ends - counts), counts)
+    places: IntArray = np.arange(counts.sum()) + np.repeat(first - (ends - counts), counts)
     return places
 
 

@@ -318,8 +318,8 @@ def _blocks(data: bytes) -> Iterator[bytes]:
     """Cut a text into blocks of whole lines."""
     start = 0
     while start < len(data):
-        end = data.find(b"\n", start + _BLOCK - 1) + 1 or len(data)
-        yield data[start:end] if start or end < len(data) else data
+        end = data.find(b"\n", start + _BLOCK) + 1 or len(data)
+        yield data[start:end]  # all of it is not copied
         start = end
 
 

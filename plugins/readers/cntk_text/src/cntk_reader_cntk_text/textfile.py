@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from io import BufferedReader
@@ -63,7 +64,7 @@ class TextFile:
             )
         self.begin = len(_BOM) if start == _BOM else 0
         self._file.seek(0, 2)
-        self.end = size = self._file.tell()
+        self.end = self._file.tell()
         while self.end > self.begin:
             first = max(self.begin, self.end - _TAIL)
             tail = self.read(first, self.end - first)
@@ -72,7 +73,7 @@ class TextFile:
                 break
         if self.end == self.begin:
             raise DataError("the file is empty", where=Location(self.name))
-        self.ends_with_newline = b"\n" in self.read(self.end, min(size - self.end, _TAIL))
+        self.ends_with_newline = b"\n" in self.read(self.end, _TAIL)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return some bytes. Raises DataError if the file cannot be read any more."""
@@ -185,7 +186,7 @@ def line_ids(text: Bytes, starts: IntArray) -> tuple[IdArray, NDArray[np.bool_]]
     ids = np.zeros(len(starts), dtype=np.uint64)
     having = np.zeros(len(starts), dtype=bool)
     active = np.arange(len(starts))
-    for k in range(_MOST_DIGITS + 1):
+    for k in itertools.count():
         places = starts[active] + k
         active, places = active[places < len(text)], places[places < len(text)]
         values = text[places] - np.uint8(ord("0"))

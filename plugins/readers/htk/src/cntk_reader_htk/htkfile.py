@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError
+from cntk_core.api import DataError, local_path
 
 FRAME_PERIOD = 100_000
 """Period of the files that are written: 10 ms in units of 100 ns."""
@@ -101,7 +101,7 @@ class FeatureFile:
     def __init__(self, path: str) -> None:
         self._path = path
         try:
-            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by close()
+            self._file: BinaryIO = open(local_path(path), "rb")  # noqa: SIM115 - closed by close()
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             hint = None

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Location
+from cntk_core.api import DataError, Location, local_path
 from cntk_core.api.readers import LINE_BYTES
 from cntk_reader_htk.scp import read_lines
 
@@ -106,14 +106,15 @@ class Archive:
 
     def __init__(self, path: str, where: Location | None, max_line_bytes: int = LINE_BYTES) -> None:
         self.path = path
+        phones = Path(local_path(f"{path}.symlist", where))
         self.phones = [
             line.split()[0]
-            for _, line in read_lines(Path(f"{path}.symlist"), where, "list of phones", max_line_bytes)
+            for _, line in read_lines(phones, where, "list of phones", max_line_bytes)
             if len(line.split()) == 1
         ]
         self.phones.append(PAUSE)
         try:
-            self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
+            self._file = open(local_path(path, where), "rb")  # noqa: SIM115 - closed by close()
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             hint = "prefixPathInToc=... is put in front of the names in the table; relative ones start where cntk runs."

@@ -300,8 +300,9 @@ def frame_range(start: str, end: str) -> tuple[int, int] | None:
     """Return the first frame and the one after the last that two words say, in frames or units of 100 ns."""
     try:
         first, last = _time(start), _time(end)
-        unit = FRAME_TIME if last - first >= FRAME_TIME - 1 else 1.0
-        return (int(first / unit + 0.5), int(last / unit + 0.5)) if unit > 1.0 else (int(first), int(last))
+        if last - first < FRAME_TIME - 1:
+            return int(first), int(last)
+        return int(first / FRAME_TIME + 0.5), int(last / FRAME_TIME + 0.5)
     except (ValueError, OverflowError):
         return None
 

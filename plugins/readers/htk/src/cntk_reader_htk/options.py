@@ -18,6 +18,7 @@ from cntk_core.api import (
     MissingKeyError,
     UnsupportedError,
     at_least,
+    local_path,
     option,
     options,
     raise_problems,
@@ -330,8 +331,8 @@ def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
         if not lines:
             hint = "It has the name of a label file in each line."
             raise DataError("the list of label files is empty", where=Location(name_of_list), hint=hint)
-        files = tuple(Path(line) for _, line in lines)
         places = tuple(Location(name_of_list, number) for number, _ in lines)
+        files = tuple(Path(local_path(line, place)) for (_, line), place in zip(lines, places, strict=True))
     return LabelOptions(
         name=name,
         dim=keys.label_dim,

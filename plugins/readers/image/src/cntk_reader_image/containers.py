@@ -7,7 +7,7 @@ import re
 import zipfile
 from pathlib import Path
 
-from cntk_core.api import DataError, Location
+from cntk_core.api import DataError, Location, local_path
 from cntk_reader_image.limits import BrokenImageError, Limits
 
 _MORE = 1 << 20
@@ -35,7 +35,7 @@ class Folder:
 
     def resolve(self, path: str) -> str:
         """Return the path as the system knows it."""
-        return self._folder + path[3:] if path.startswith("...") else path
+        return local_path(self._folder + path[3:] if path.startswith("...") else path)
 
 
 def read_file(path: str, limits: Limits) -> bytes:

@@ -219,10 +219,17 @@ def _open(bounds: tuple[float, float] | None) -> bool:
 
 
 def scaled_size(rows: int, columns: int, height: int, width: int, mode: str) -> tuple[int, int]:
-    """Return rows and columns that an image is resized to before it is cut (``crop``) or padded (``pad``) to a size."""
+    """Return rows and columns that an image is resized to before it is cut (``crop``) or padded (``pad``) to a size.
+
+    The shorter side becomes as long as is wanted, for ``pad`` the longer one; the other side, if there would not be
+    enough to cut, or too much to pad, as it may be where width and height differ.
+    """
     if mode == "fill":
         return height, width
-    by_width = columns < rows if mode == "crop" else columns > rows
-    if by_width:
-        return max(rounded(rows * width / columns), 1), width
-    return height, max(rounded(columns * height / rows), 1)
+    by_width = max(rounded(rows * width / columns), 1), width
+    by_height = height, max(rounded(columns * height / rows), 1)
+    if mode == "crop":
+        first, other = (by_width, by_height) if columns < rows else (by_height, by_width)
+        return first if first[0] >= height and first[1] >= width else other
+    first, other = (by_width, by_height) if columns > rows else (by_height, by_width)
+    return first if first[0] <= height and first[1] <= width else other

@@ -122,7 +122,7 @@ def _packed(data: bytes, place: int) -> bytes | None:
         if len(parts[-1]) < size:
             return None
         place += size + _FRAME
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return b"".join(parts)
 
 
 def _unpack(packed: bytes, size: int) -> bytes | None:

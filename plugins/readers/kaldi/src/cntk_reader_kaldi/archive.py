@@ -19,9 +19,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError
+from cntk_core.api import DataError, local_path
 from cntk_core.api.readers import LINE_BYTES, in_precision
 from cntk_reader_kaldi.commands import Spool
+from cntk_reader_kaldi.lattice_file import KaldiLattice, NoLattice, read_lattice
 from cntk_reader_kaldi.posteriors import NUMBER, Posterior, read_binary, read_text
 
 IntArray = NDArray[np.int64]
@@ -74,7 +75,7 @@ class ArchiveFile:
         self.name = path if name is None else name
         self.max_line_bytes = max_line_bytes
         try:
-            self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
+            self._file = open(local_path(path), "rb")  # noqa: SIM115 - closed by close()
             self.size = os.fstat(self._file.fileno()).st_size
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -220,6 +221,14 @@ class ArchiveFile:
             raise self.wrong(
                 at, text, "An alignment is the classes of the frames; a posterior [ class weight ... ]."
             ) from None
+
+    def lattice(self, at: int) -> tuple[KaldiLattice, int]:
+        """Return the lattice at an offset, and the offset after it. Raises DataError."""
+        self._check_offset(at)
+        try:
+            return read_lattice(self._bytes, at, self.size)
+        except NoLattice as error:
+            raise self.wrong(error.at, error.text) from None
 
     # -- tables -------------------------------------------------------------------------------------------
 

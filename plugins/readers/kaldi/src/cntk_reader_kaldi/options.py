@@ -19,9 +19,19 @@ from cntk_core.api import (
     raise_problems,
 )
 from cntk_core.api.readers import LINE_BYTES, UtteranceKeys, context_window, read_utterance_block
+from cntk_reader_kaldi.lattice_options import (
+    ALIGNMENTS,
+    LATTICES,
+    AlignmentTable,
+    AlignmentTableKeys,
+    Computed,
+    LatticeOptions,
+    is_computed,
+    read_lattices,
+    with_lattices,
+)
 from cntk_reader_kaldi.tables import read_lines
 
-_SEQUENCE_TRAINING = ("seqTrainCriterion", "denlats", "alignments")
 NO_TRANSFORM = "NO_FEATURE_TRANSFORM"
 
 
@@ -55,6 +65,9 @@ class AlignmentKeys:
     )
     label_mapping_file: Path | None = option(
         default=None, doc="Classes of the table, one to a line; none: 0, 1, 2, ..."
+    )
+    kaldi_model: Path | None = option(
+        default=None, doc="The model (final.mdl) whose transition-ids the table has; none: it has classes."
     )
     soft_labels: bool = option(default=True, doc="Weights of posteriors are kept; false: the class with the largest.")
     targets_delay: int = option(
@@ -92,6 +105,8 @@ class AlignmentOptions:
     table: str
     mapping: Path | None = None
     mapping_where: Location | None = None
+    model: Path | None = None
+    model_where: Location | None = None
     soft: bool = True
     delay: int = 0
     where: Location | None = None
@@ -99,13 +114,16 @@ class AlignmentOptions:
     max_line_bytes: int = LINE_BYTES
 
 
-StreamOptions = FeatureOptions | AlignmentOptions
+StreamOptions = FeatureOptions | AlignmentOptions | LatticeOptions
 
 
 @options
 class KaldiKeys(UtteranceKeys):
-    """The keys of the reader's own block; the last three are for its streams."""
+    """The keys of the reader's own block; most are for its streams."""
 
+    seq_train_criterion: str | None = option(
+        default=None, doc="smbr, mpfe: which frames of lattices count as correct; none: those that have their label."
+    )
     allow_commands: bool = option(
         default=False, doc="Commands (ark:... |) are run; `cntk kaldi-prepare` runs them once."
     )
@@ -125,28 +143,39 @@ class KaldiReaderOptions(KaldiKeys):
 def read_options(block: Config, what: str) -> KaldiReaderOptions:
     """Read the reader's block and its sub-blocks, one for each stream. Raises all errors together."""
     errors: list[CntkError] = []
-    for key in _SEQUENCE_TRAINING:
-        if block.own(key) is not None:
-            text = f"{what}: {key} (sequence training) is not there yet"
-            errors.append(UnsupportedError(text, where=block.location(key)))
-    keys, streams = read_utterance_block(
-        block,
-        what,
-        KaldiKeys,
-        read_stream,
-        features=FeatureOptions,
-        ignore=_SEQUENCE_TRAINING,
-        errors=errors,
+    keys, found = read_utterance_block(
+        block, what, KaldiKeys, read_block, features=FeatureOptions, ignore=(), errors=errors
     )
+    streams = with_lattices(block, what, found, keys, errors)
     read = KaldiReaderOptions(**keys, streams=streams)
-    raise_problems(read.problems(block))
+    raise_problems([*errors, *read.problems(block)])
     return read
 
 
 def read_stream(block: Config, name: str, what: str) -> StreamOptions:
-    """Read the block of a stream: labels if it has ``mlfFile`` or ``labelDim``, else features."""
+    """Read the block of a stream of a composite: lattices need the blocks of others. Raises CntkError."""
+    found = read_block(block, name, what)
+    if not isinstance(found, LatticeOptions | AlignmentTable | Computed):
+        return found
+    raise UnsupportedError(
+        f"stream '{name}' of {what}: lattices cannot be a part of a composite",
+        where=block.section(name).where,
+        hint="readerType=Kaldi2Reader reads them, beside features=[ ... ] and labels=[ ... ].",
+    )
+
+
+def read_block(block: Config, name: str, what: str) -> StreamOptions | AlignmentTable | Computed:
+    """Read a block inside the reader's: labels if it has ``mlfFile`` or ``labelDim``, features if it has no other."""
     section = block.section(name)
     told = f"stream '{name}' of {what}"
+    if is_computed(section):
+        return Computed(where=section.where)
+    if name.lower() == LATTICES or (section.own("kaldiModel") is not None and section.own("labelDim") is None):
+        return read_lattices(section, name, told, specifier_of)
+    if name.lower() == ALIGNMENTS:
+        keys_ = section.bind(AlignmentTableKeys, what=told)
+        where = section.location("rx")
+        return AlignmentTable(table=specifier_of(keys_.rx, where, LINE_BYTES), where=where)
     if section.own("mlfFile") is not None or section.own("labelDim") is not None:
         keys = section.bind(AlignmentKeys, ignore=("type", "labelType"), what=told)
         key = "mlfFile" if section.own("mlfFile") is not None else "rx"
@@ -157,6 +186,8 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
             table=specifier_of(keys.mlf_file, where, keys.max_line_bytes),
             mapping=keys.label_mapping_file,
             mapping_where=section.location("labelMappingFile"),
+            model=keys.kaldi_model,
+            model_where=section.location("kaldiModel"),
             soft=keys.soft_labels,
             delay=keys.targets_delay,
             where=where,

@@ -13,11 +13,20 @@ from cntk_core.api import CntkError, Config, DataError, Location, ask_to_run, as
 from cntk_core.api.recipes import open_recipe
 from cntk_reader_kaldi.archive import ArchiveFile
 from cntk_reader_kaldi.commands import is_command, run_command
+from cntk_reader_kaldi.lattice_options import ALIGNMENTS, LATTICES
 from cntk_reader_kaldi.options import specifier_of
-from cntk_reader_kaldi.tables import read_lines, split_specifier
+from cntk_reader_kaldi.tables import (
+    EndOf,
+    end_of_classes,
+    end_of_lattice,
+    end_of_matrix,
+    read_lines,
+    split_specifier,
+)
 
 _READERS = ("reader", "cvReader")
 _LABELS = "mlfFile"
+_MODEL = "kaldiModel"
 _KEYS = (_LABELS, "rx", "scpFile")
 _UNFINISHED = ".unfinished"
 _LINE = 1 << 20
@@ -31,7 +40,7 @@ class Found:
     Attributes:
         name: of the archive.
         text: the specifier.
-        labels: whether it has classes.
+        end_of: the offset after an object of it.
         lines: of a list with commands, ``key`` and what stands behind it; None where the table is one command.
         where: the place of the specifier.
         put: where what replaces it belongs.
@@ -39,7 +48,7 @@ class Found:
 
     name: str
     text: str
-    labels: bool
+    end_of: EndOf
     lines: tuple[tuple[Location, str, str], ...] | None
     where: Location
     put: str
@@ -140,7 +149,15 @@ def _of_stream(block: Config, key: str, name: str) -> Iterator[Found]:
             return
     elif not is_command(path):
         return
-    yield Found(name, specifier, key == _LABELS, lines, where if direct else Location(text, 1), put)
+    yield Found(name, specifier, _end_of(block, key), lines, where if direct else Location(text, 1), put)
+
+
+def _end_of(block: Config, key: str) -> EndOf:
+    """Return what finds the end of an object: classes, lattices, or matrices."""
+    kind = block.name.rpartition(":")[2].lower()
+    if key == _LABELS or block.own("labelDim") is not None or kind == ALIGNMENTS:
+        return end_of_classes
+    return end_of_lattice if block.own(_MODEL) is not None or kind == LATTICES else end_of_matrix
 
 
 def _show(found: Found) -> None:
@@ -206,7 +223,7 @@ def _count(path: Path, found: Found) -> int:
     try:
         at = count = 0
         while (entry := file.next_key(at)) is not None:
-            at = file.posterior(entry[1])[1] if found.labels else file.header(entry[1]).end
+            at = found.end_of(file, entry[1])
             count += 1
     except CntkError as error:
         hint = "A table is an archive: the commands end in `... ark:- |`."

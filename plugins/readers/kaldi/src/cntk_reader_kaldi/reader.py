@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import attrs
 
 from cntk_core.api import CntkError, Config, ReaderContext
-from cntk_core.api.readers import UtteranceReader
-from cntk_reader_kaldi.options import FeatureOptions, KaldiReaderOptions, read_options
+from cntk_core.api.readers import UtteranceReader, lattice_rows
+from cntk_reader_kaldi.lattice_options import LatticeOptions
+from cntk_reader_kaldi.options import FeatureOptions, KaldiReaderOptions, StreamOptions, read_options
 from cntk_reader_kaldi.sources import TableSource
 from cntk_reader_kaldi.streams import open_part
 
@@ -19,7 +22,11 @@ class Kaldi2Reader(UtteranceReader):
     requires_api: ClassVar[str] = "1.0"
 
     def __init__(self, options: KaldiReaderOptions, context: ReaderContext) -> None:
-        super().__init__(options, context, open_part=open_part, features=FeatureOptions, counts_utterances=True)
+        every: Any = options
+        if context.inputs and not any(_feeds(context, stream) for stream in options.streams):
+            streams = tuple(stream for stream in options.streams if not isinstance(stream, LatticeOptions))
+            every = attrs.evolve(every, streams=streams)
+        super().__init__(every, context, open_part=open_part, features=FeatureOptions, counts_utterances=True)
 
     @classmethod
     def configure(cls, block: Config, what: str) -> KaldiReaderOptions:
@@ -31,3 +38,8 @@ class Kaldi2Reader(UtteranceReader):
         for part in self.parts:
             if isinstance(part.source, TableSource):
                 yield from part.source.check()
+
+
+def _feeds(context: ReaderContext, stream: StreamOptions) -> bool:
+    """Tell whether a stream of lattices is one that the network needs."""
+    return isinstance(stream, LatticeOptions) and lattice_rows.lattice_input(context.inputs, stream.name) is not None

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from cntk_core.api import CntkError, DataError, Location
 from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks, read_windows
 from cntk_reader_kaldi.archive import ArchiveFiles, Header, IntArray
+from cntk_reader_kaldi.nnet1_transform import Transform
 from cntk_reader_kaldi.posteriors import Posterior
 from cntk_reader_kaldi.tables import Entry, Table
-from cntk_reader_kaldi.transform import Transform
+from cntk_reader_kaldi.transition_model import TransitionModel
 
 _SHOWN = 5
 _TOLERANCE = 3
@@ -30,11 +31,13 @@ class LabelRules:
         soft: weights of posteriors are kept; else the class with the largest counts.
         delay: each frame has the classes of that many frames before.
         numbers: class in the table to the network's; None if they are the same.
+        model: the table has its transition-ids; None: classes.
     """
 
     soft: bool = True
     delay: int = 0
     numbers: Mapping[int, int] | None = None
+    model: TransitionModel | None = None
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +75,7 @@ class Rules:
 
 
 @attrs.frozen(eq=False)
-class _Utterance:
+class Utterance:
     """A sound entry: its frames, and where they are."""
 
     entry: Entry
@@ -88,8 +91,8 @@ class TableSource(ChunkSource):
         self.files = files
         self.rules = rules
         self._warn = warn
-        self._lock = Lock()
-        self.utterances: list[_Utterance] = []
+        self.lock = Lock()
+        self.utterances: list[Utterance] = []
         self._starts: list[int] = []
         self._index: list[ChunkInfo] = []
         self._cut = 0
@@ -101,8 +104,8 @@ class TableSource(ChunkSource):
         """Return what the chunks hold. Raises DataError if there are more malformed entries than ``maxErrors``."""
         if not self._index:
             errors: list[CntkError] = []
-            with self._lock:
-                self.utterances = [found for found in self._measure_all(errors) if found is not None]
+            with self.lock:
+                self.utterances = list(self.measure_all(errors))
             if len(errors) > self.rules.max_errors:
                 raise _too_many(errors, self.rules.max_errors, self._table)
             for error in errors[:_SHOWN]:
@@ -112,7 +115,8 @@ class TableSource(ChunkSource):
             self._starts, self._index = cut_chunks(np.array([one.frames for one in self.utterances], dtype=np.int64))
         return self._index
 
-    def _measure_all(self, errors: list[CntkError]) -> Iterator[_Utterance | None]:
+    def measure_all(self, errors: list[CntkError]) -> Iterator[Utterance]:
+        """Yield the sound entries, and gather what is wrong with others."""
         errors += self._table.errors
         skipped = self._cut = 0
         for entry in self._table.entries:
@@ -151,7 +155,7 @@ class TableSource(ChunkSource):
             text = f"'{entry.key}' has {frames} frames, and the list of lengths says {wanted}"
             raise DataError(text, hint="Make the list again: feat-to-len writes it.")
 
-    def measure(self, entry: Entry) -> _Utterance:
+    def measure(self, entry: Entry) -> Utterance:
         """Return an entry with its frames. Raises DataError."""
         raise NotImplementedError
 
@@ -168,21 +172,21 @@ class TableSource(ChunkSource):
         """Read a chunk. Raises DataError."""
         self.index()
         numbers = np.arange(self._starts[chunk], self._starts[chunk + 1])
-        with self._lock:
+        with self.lock:
             return Chunk({self.rules.name: self.column(numbers)}, self.keys(chunk))
 
     def pick(self, chunks: IntArray, sequences: IntArray) -> Chunk:
         """Read some utterances alone."""
         self.index()
         numbers = np.array(self._starts, dtype=np.int64)[chunks] + sequences
-        with self._lock:
+        with self.lock:
             return Chunk({self.rules.name: self.column(numbers)})
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the table and its archives."""
         errors: list[CntkError] = []
-        with self._lock:
-            for _ in self._measure_all(errors):
+        with self.lock:
+            for _ in self.measure_all(errors):
                 pass
         yield from errors
 
@@ -194,7 +198,7 @@ class TableSource(ChunkSource):
 class FeatureTable(TableSource):
     """Features: a matrix for each utterance."""
 
-    def measure(self, entry: Entry) -> _Utterance:
+    def measure(self, entry: Entry) -> Utterance:
         """Return an entry with the sizes of its matrix."""
         header = self.files.get(entry.path).header(entry.offset)
         dim = _columns_of(entry, header)
@@ -203,7 +207,7 @@ class FeatureTable(TableSource):
             raise DataError(
                 f"{text}{self.rules.file_dim}", hint="All matrices of a table have the same number of columns."
             )
-        return _Utterance(entry, self._last_of(entry, header.rows, "row") + 1 - entry.first, header)
+        return Utterance(entry, self._last_of(entry, header.rows, "row") + 1 - entry.first, header)
 
     def column(self, numbers: IntArray) -> Column:
         """Read the frames of some utterances, with windows around them."""
@@ -233,9 +237,9 @@ class FeatureTable(TableSource):
 class ClassTable(TableSource):
     """Classes of frames: an alignment or a posterior for each utterance."""
 
-    def measure(self, entry: Entry) -> _Utterance:
+    def measure(self, entry: Entry) -> Utterance:
         """Read an entry; its classes are read again when they are needed."""
-        return _Utterance(entry, len(self._classes(entry)))
+        return Utterance(entry, len(self._classes(entry)))
 
     def _classes(self, entry: Entry) -> Posterior:
         found, _ = self.files.get(entry.path).posterior(entry.offset)
@@ -244,6 +248,12 @@ class ClassTable(TableSource):
         if not len(found):
             raise DataError(f"'{entry.key}' has no frames", hint="Leave the utterance out.")
         rules = self.rules.labels
+        if rules.model is not None:
+            wrong = rules.model.unknown(found.classes)
+            if wrong is not None:
+                error = rules.model.says(wrong)
+                raise DataError(f"'{entry.key}': {error.message}", hint=error.hint)
+            found = attrs.evolve(found, classes=rules.model.pdfs[found.classes])
         found = found.delayed(rules.delay) if rules.soft else found.delayed(rules.delay).largest()
         return self._checked(entry, found)
 

@@ -7,12 +7,15 @@ from collections.abc import Callable
 
 from cntk_core.api import ConfigError, DataError, Location, ReaderContext, StreamInfo, show
 from cntk_core.api.readers import ChunkedReader, Part
-from cntk_reader_kaldi.archive import ArchiveFile, ArchiveFiles
+from cntk_reader_kaldi.archive import ArchiveFiles
 from cntk_reader_kaldi.commands import Spool
+from cntk_reader_kaldi.lattice_options import LatticeOptions
+from cntk_reader_kaldi.lattices import open_lattices
+from cntk_reader_kaldi.nnet1_transform import transform_of
 from cntk_reader_kaldi.options import AlignmentOptions, FeatureOptions, StreamOptions
 from cntk_reader_kaldi.sources import ClassTable, FeatureTable, LabelRules, Rules, TableSource, first_dim
-from cntk_reader_kaldi.tables import read_lines, read_table
-from cntk_reader_kaldi.transform import transform_of
+from cntk_reader_kaldi.tables import end_of_classes, end_of_matrix, read_lines, read_table
+from cntk_reader_kaldi.transition_model import read_transition_model
 
 Warn = Callable[[str], None]
 _NOWHERE = Location("<options>")
@@ -36,6 +39,8 @@ def open_part(
             limit = None if stream.expand else longest
             source, info = _open_features(stream, files, context, warn, max_errors, limit)
             return Part(source, (info.name,), stream.expand), info
+        if isinstance(stream, LatticeOptions):
+            return open_lattices(stream, files, context, warn, max_errors)
         return _open_labels(stream, files, context, warn, max_errors)
     except BaseException:
         files.close()
@@ -45,8 +50,9 @@ def open_part(
 def _open_labels(
     stream: AlignmentOptions, files: ArchiveFiles, context: ReaderContext, warn: Warn, max_errors: int
 ) -> tuple[Part, StreamInfo]:
-    labels = LabelRules(soft=stream.soft, delay=stream.delay, numbers=_read_mapping(stream))
-    table = read_table(stream.table, stream.where or _NOWHERE, files, _end_of_classes)
+    model = None if stream.model is None else read_transition_model(stream.model, stream.model_where)
+    labels = LabelRules(soft=stream.soft, delay=stream.delay, numbers=_read_mapping(stream), model=model)
+    table = read_table(stream.table, stream.where or _NOWHERE, files, end_of_classes)
     name, shape = _shape(stream, stream.dim, context)
     rules = Rules(name=name, shape=shape, dtype=context.dtype, dim=stream.dim, max_errors=max_errors, labels=labels)
     return Part(ClassTable(table, files, rules, warn), (name,)), StreamInfo(name, shape, sparse=True, sequence=True)
@@ -61,7 +67,7 @@ def _open_features(
     longest: int | None,
 ) -> tuple[TableSource, StreamInfo]:
     transform = transform_of(stream.transform, stream.transform_where or _NOWHERE)
-    table = read_table(stream.table, stream.where or _NOWHERE, files, _end_of_matrix)
+    table = read_table(stream.table, stream.where or _NOWHERE, files, end_of_matrix)
     dim = first_dim(table, files)
     if transform is not None:
         if dim != transform.input_dim:
@@ -82,14 +88,6 @@ def _open_features(
         transform=transform,
     )
     return FeatureTable(table, files, rules, warn), StreamInfo(name, shape, sequence=True)
-
-
-def _end_of_matrix(file: ArchiveFile, at: int) -> int:
-    return file.header(at).end
-
-
-def _end_of_classes(file: ArchiveFile, at: int) -> int:
-    return file.posterior(at)[1]
 
 
 def _window(stream: FeatureOptions, dim: int) -> tuple[int, int]:
@@ -140,7 +138,7 @@ def _read_mapping(stream: AlignmentOptions) -> dict[int, int] | None:
     return None if all(key == number for key, number in found.items()) else found
 
 
-def _shape(stream: StreamOptions, dim: int, context: ReaderContext) -> tuple[str, tuple[int, ...]]:
+def _shape(stream: FeatureOptions | AlignmentOptions, dim: int, context: ReaderContext) -> tuple[str, tuple[int, ...]]:
     """Return the name and the shape of the network's input that a stream feeds."""
     name, shape = ChunkedReader.find_input(context, stream.name)
     if shape is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.api import CntkError, DataError, Location, UnsupportedError
+from cntk_core.api import CntkError, DataError, Location, UnsupportedError, local_path
 from cntk_core.api.readers import LINE_BYTES, bounded_lines
 from cntk_reader_kaldi.archive import ArchiveFile, ArchiveFiles
 from cntk_reader_kaldi.commands import is_command, shown
@@ -60,6 +60,21 @@ EndOf = Callable[[ArchiveFile, int], int]
 """Returns the offset after the object that begins at an offset."""
 
 
+def end_of_matrix(file: ArchiveFile, at: int) -> int:
+    """Return the offset after the matrix at an offset."""
+    return file.header(at).end
+
+
+def end_of_classes(file: ArchiveFile, at: int) -> int:
+    """Return the offset after the classes of an utterance."""
+    return file.posterior(at)[1]
+
+
+def end_of_lattice(file: ArchiveFile, at: int) -> int:
+    """Return the offset after the lattice at an offset."""
+    return file.lattice(at)[1]
+
+
 def split_specifier(text: str) -> tuple[str, str]:
     """Return ``scp`` or ``ark``, and the file or command that a specifier names; a bare name is one by its ending."""
     head, colon, path = text.strip().partition(":")
@@ -84,6 +99,7 @@ def read_table(text: str, where: Location, files: ArchiveFiles, end_of: EndOf) -
         files.spool.check(path, where, f"the command '{shown(path)}' cannot be read as a table")
         path = str(files.spool.run(path, where)[0])
         files.names[path] = title = shown(title)
+    path = local_path(path, where)
     if kind == "scp":
         return _read_list(Path(path), where, files, title)
     return _read_archive(path, where, files, end_of, title)

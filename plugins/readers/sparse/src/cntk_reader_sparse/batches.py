@@ -71,7 +71,7 @@ class StoredBatches:
 
     def _read_header(self) -> tuple[tuple[StoredStream, ...], int, int]:
         file = self._file
-        if not file.has(0, _HEADER.size):
+        if not file.has(0, size=_HEADER.size):
             raise file.wrong(file.size, "the file ends before its header")
         _, batches, features, labels = _HEADER.unpack(file.read(0, _HEADER.size))
         if min(batches, features, labels) < 0 or not features + labels:
@@ -85,17 +85,17 @@ class StoredBatches:
                 raise file.wrong(at, f"two streams of the file have the name '{stream.name}'")
             streams.append(stream)
             at = end
-        if not file.has(at, batches * _OFFSET):
+        if not file.has(at, size=batches * _OFFSET):
             raise file.wrong(8, f"the header promises {batches} batches, and the file has no room for them")
         return tuple(streams), batches, at
 
     def _read_stream(self, at: int, sparse: bool) -> tuple[StoredStream, int]:
         """Read a stream's description; return it and where the next one begins."""
         file = self._file
-        if not file.has(at, 4):
+        if not file.has(at, size=4):
             raise file.wrong(min(at, file.size), "the file ends inside the description of a stream", _OTHER_FORMAT)
         size = file.integer(at)
-        if not 0 < size <= _LONGEST_NAME or not file.has(at, size + 8):
+        if not 0 < size <= _LONGEST_NAME or not file.has(at, size=size + 8):
             raise file.wrong(at, f"the name of a stream cannot have {size} bytes", _OTHER_FORMAT)
         try:
             name = bytes(file.read(at + 4, size)).decode("utf-8")

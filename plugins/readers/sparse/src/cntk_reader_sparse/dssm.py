@@ -81,10 +81,10 @@ class RowFile:
 
     def _read_header(self) -> tuple[int, int]:
         file = self._file
-        if not file.has(0, _HEADER.size):
+        if not file.has(0, size=_HEADER.size):
             raise file.wrong(file.size, "the file ends before its header")
         rows, dim, _ = _HEADER.unpack(file.read(0, _HEADER.size))
-        if rows < 0 or not file.has(_HEADER.size, rows * _OFFSET):
+        if rows < 0 or not file.has(_HEADER.size, size=rows * _OFFSET):
             text = f"the header promises {rows} rows, and the file has no room for them"
             raise file.wrong(0, text, "Is it a file for DSSMReader?")
         if dim > self.feature.dim:

@@ -47,7 +47,7 @@ class DataFile:
         """Return the error that something is wrong at a byte of the file."""
         return DataError(f"byte {offset}: {message}", where=Location(self.name), hint=hint)
 
-    def has(self, offset: int, size: int) -> bool:
+    def has(self, offset: int, *, size: int) -> bool:
         """Tell whether the file is long enough for some bytes."""
         return offset >= 0 and 0 <= size <= self.size - offset
 

@@ -139,7 +139,7 @@ class CorpusSource(ChunkSource):
         """Return where the next row begins: after a label and the number that shows that all is well."""
         code = self._options.verification_code
         end = at + self._stored.itemsize
-        if not self._file.has(at, self._stored.itemsize + (4 if code else 0)):
+        if not self._file.has(at, size=self._stored.itemsize + (4 if code else 0)):
             raise self._file.wrong(min(at, self._file.size), "the file ends before the label of a row", OTHER_PRECISION)
         if not code:
             return end

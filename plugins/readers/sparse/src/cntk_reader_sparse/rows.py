@@ -65,14 +65,14 @@ class SparseRows:
             DataError: there is no such row: it has too many values for its dimension, or for the file.
         """
         file = self._file
-        if not file.has(at, 4):
+        if not file.has(at, size=4):
             raise file.wrong(min(at, file.size), f"the file ends before a row of stream '{self._name}'")
         count = file.integer(at)
         if not 0 <= count <= self._dim:
             text = f"a row of stream '{self._name}' (dim={self._dim}) cannot have {count} values"
             raise file.wrong(at, text, OTHER_PRECISION)
         size = 4 + count * (self._stored.itemsize + INDEX.itemsize)
-        if not file.has(at, size):
+        if not file.has(at, size=size):
             text = f"a row of stream '{self._name}' has {count} values, more than the file has room for"
             raise file.wrong(at, text, OTHER_PRECISION)
         return at + size

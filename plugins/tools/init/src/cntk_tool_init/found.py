@@ -61,7 +61,7 @@ class Wishes:
 
     def holds_out(self, number: int) -> bool:
         """Whether something is held out, by its number from 0 on."""
-        return self.every > 0 and number % self.every == self.every - 1
+        return bool(self.every) and number % self.every == self.every - 1
 
 
 @attrs.frozen
@@ -104,6 +104,9 @@ class Data(ABC):
 
     title: str
     """What the format is called."""
+
+    takes_second = True
+    """Whether data of a second file can be held out."""
 
     @property
     @abstractmethod

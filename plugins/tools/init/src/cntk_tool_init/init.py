@@ -51,6 +51,7 @@ def run_init(request: Request) -> int:
     paths = _paths(request, asking=asking)
     wishes = request.wishes
     data = look(paths, wishes)
+    _check_wishes(data, wishes)
     _tell(data)
     if request.only_look:
         return 0
@@ -73,6 +74,17 @@ def _paths(request: Request, *, asking: bool) -> list[Path]:
     if not said:
         raise UsageError("there are no data", hint="Say where they are: cntk init FOLDER --data FILE")
     return [Path(one).expanduser() for one in said]
+
+
+def _check_wishes(data: Data, wishes: Wishes) -> None:
+    """Raise a UsageError for what is said of data to which it says nothing."""
+    if wishes.held_out is not None and not data.takes_second:
+        raise UsageError(
+            f"--held-out: of {data.title} only a share can be held out, not '{wishes.held_out}'",
+            hint="Put the data together, and say how much is held out: --held-out 0.2",
+        )
+    if wishes.target and not data.targets:
+        raise UsageError(f"--target: of {data.title} there is nothing to choose, so not '{wishes.target}'")
 
 
 def _tell(data: Data) -> None:

@@ -48,6 +48,8 @@ def _known(paths: Sequence[Path]) -> dict[Path, str]:
 def _of_files(found: dict[Path, str], where: Path, wishes: Wishes) -> Data:
     """Take files together."""
     by_kind = {kind: path for path, kind in found.items()}
+    if _KALDI in by_kind and _UCI in by_kind and speech.is_alignment(by_kind[_UCI]):
+        by_kind[_ALIGNED] = by_kind[_UCI]  # all utterances are as long
     if _HTK in by_kind or _MLF in by_kind:
         return speech.Htk(*_pair(by_kind, _HTK, _MLF, where), wishes)
     if _KALDI in by_kind or _ALIGNED in by_kind:

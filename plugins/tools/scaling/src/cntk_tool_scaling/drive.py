@@ -54,8 +54,13 @@ class Pace:
         """Return the samples of a rank in each minibatch."""
         return self.minibatch // ranks + (rank < self.minibatch % ranks)
 
-    def check(self, ranks: int) -> None:
-        """Raise if a rank has nothing to do."""
+    def check(self, ranks: int, each: int = 1) -> None:
+        """Raise if a rank has nothing to do, or there are no whole workers of ``each`` ranks."""
+        if ranks % each:
+            raise UsageError(
+                f"{ranks} ranks cannot be divided into workers of {each} (ranksPerWorker)",
+                hint=f"Give multiples of {each}, such as -n {each},{2 * each},{4 * each}",
+            )
         if self.minibatch < ranks:
             raise UsageError(
                 f"a minibatch of {self.minibatch} samples cannot be divided among {ranks} ranks",
@@ -78,6 +83,25 @@ class RankResult:
     seconds: float
     spent: TimeSpent
     sent: int
+
+    def extended(self, longer: RankResult, factor: float) -> RankResult:
+        """Return what periods would measure that are still longer.
+
+        Args:
+            longer: what as many longer periods measured.
+            factor: by how much longer than these are than those of this result, the wanted ones are.
+        """
+
+        def far(near: float, further: float) -> float:
+            return near + (further - near) * factor
+
+        names = [field.name for field in attrs.fields(TimeSpent)]
+        return RankResult(
+            round(far(self.minibatches, longer.minibatches)),
+            far(self.seconds, longer.seconds),
+            TimeSpent(**{name: far(getattr(self.spent, name), getattr(longer.spent, name)) for name in names}),
+            round(far(self.sent, longer.sent)),
+        )
 
 
 class TimedAggregation(GradientAggregation):
@@ -135,7 +159,7 @@ def run_rank(
         turns: periods that are measured.
         period: minibatches between two exchanges.
     """
-    strategy, store = make(), shape.store()
+    strategy, store, sent_by = make(), shape.store(), _Sent(communicator)
     strategy.aggregations = {
         name: TimedAggregation(one, pace.value_seconds.get(name, 0.0) * pace.values) if name != FULL else one
         for name, one in strategy.aggregations.items()
@@ -144,18 +168,41 @@ def run_rank(
     strategy.begin_epoch(pace.epoch)
     learner = _Learner(communicator, strategy, store, pace)
     learner.learn(period)
-    began, before, sent = communicator.now(), attrs.evolve(communicator.spent), communicator.bytes_sent
+    began, before, sent = communicator.now(), attrs.evolve(communicator.spent), sent_by.bytes
     for _ in range(turns):
         learner.learn(period)
     result = RankResult(
         turns * period.minibatches,
         communicator.now() - began,
         communicator.spent.since(before),
-        communicator.bytes_sent - sent,
+        sent_by.bytes - sent,
     )
     strategy.sync(store, StepCounts(0, {}), epoch_end=True)
     strategy.finish()
     return result
+
+
+class _Sent:
+    """The bytes that a rank sends, also to those with whom it forms a part of all ranks.
+
+    Args:
+        communicator: of the rank, which has not been divided yet.
+    """
+
+    def __init__(self, communicator: SimulatedRank) -> None:
+        self._all: list[Communicator] = [communicator]
+        split = communicator.split
+
+        def noting(color: int) -> Communicator:
+            self._all.append(split(color))
+            return self._all[-1]
+
+        communicator.split = noting  # type: ignore[method-assign]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes so far."""
+        return sum(one.bytes_sent for one in self._all)
 
 
 @attrs.frozen
@@ -193,7 +240,7 @@ class _Learner:
         for count in period.pieces:
             self._communicator.advance(self._duration(count))
             counts = _counts(self._share * count)
-            if self._strategy.reduces_gradients:
+            if self._strategy.reduces_gradients or self._strategy.group is not None:
                 counts = self._strategy.reduce(self._store, counts)
             self._strategy.sync(self._store, counts)
 
@@ -265,6 +312,19 @@ class _Listening(Communicator):
         raise _Reached
 
 
+def team_size(strategy: Parallelizer) -> int:
+    """Return the ranks of a worker, which exchange something in each step or nearly, besides what workers exchange."""
+    return int(getattr(strategy.settings, "ranks_per_worker", 1))
+
+
+def with_blocks_of(make: Callable[[], Parallelizer], minibatches: int, ranks: int, pace: Pace) -> Parallelizer:
+    """Make a strategy whose workers of several ranks meet after so many minibatches."""
+    strategy = make()
+    samples = minibatches * pace.share(0, ranks) * team_size(strategy)
+    strategy.settings = attrs.evolve(strategy.settings, block_size=None, block_size_per_worker=samples)
+    return strategy
+
+
 def find_period(make: Callable[[], Parallelizer], ranks: int, pace: Pace) -> Period:
     """Return after how many minibatches a strategy talks to other ranks: found by trying.
 
@@ -274,8 +334,27 @@ def find_period(make: Callable[[], Parallelizer], ranks: int, pace: Pace) -> Per
     strategy = make()
     if strategy.reduces_gradients or ranks == 1:
         return Period()
-    listening, store = _Listening(ranks), ModelShape(((2, 2),)).store()
-    counts = _counts(pace.share(0, ranks))
+    if (each := team_size(strategy)) > 1:
+        samples, share = strategy.settings.samples_per_worker(ranks // each), pace.share(0, ranks)
+        return Period(max(1, -(-samples // (share * each))))
+    return _tried(strategy, ranks, pace, pace.share(0, ranks))
+
+
+def steady_minibatches(make: Callable[[], Parallelizer], ranks: int, pace: Pace) -> int:
+    """Return after how many minibatches the ranks of a worker have done all that they do again and again in a block."""
+    local = getattr(make(), "local", None)
+    if local is None:
+        return 1
+    return _tried(local, team_size(make()), pace, pace.share(0, ranks)).minibatches
+
+
+def _tried(strategy: Parallelizer, ranks: int, pace: Pace, share: int) -> Period:
+    """Return after how many minibatches of a ``share`` of samples a model scheme of some ranks talks to the others.
+
+    Raises:
+        UsageError: it never does.
+    """
+    listening, store, counts = _Listening(ranks), ModelShape(((2, 2),)).store(), _counts(share)
     minibatches = 0
     try:
         strategy.begin(store, listening)

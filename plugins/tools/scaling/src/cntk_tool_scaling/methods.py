@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
-from cntk_core.api import Config, Parallelizer, UnsupportedError, UsageError, did_you_mean
+from cntk_core.api import Config, Parallelizer, UsageError, did_you_mean
 from cntk_core.api.recipes import PARALLEL_KEY as KEY
 from cntk_core.api.recipes import RecipeContext, read_parallel
 
@@ -67,8 +67,6 @@ def find_method(name: str, context: RecipeContext, sgd: Config) -> Method:
                 "the recipe names no parallelizationMethod, so there is nothing to simulate",
                 hint=f"Give --method {','.join(['full', '1bit', *list(NAMED)[1:]])}",
             )
-        if getattr(found.settings, "ranks_per_worker", 1) != 1:
-            raise UnsupportedError("cntk simulate knows no workers of several ranks (ranksPerWorker) yet")
         return found
 
     title = name

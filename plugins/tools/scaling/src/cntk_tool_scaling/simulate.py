@@ -126,8 +126,12 @@ def _check(request: SimulateRequest) -> None:
 
 
 def _all(request: SimulateRequest, methods: Sequence[Method], pace: Pace, cluster: Cluster) -> list[Outcome]:
-    """Simulate everything and print it as it comes; methods with several sizes of minibatches get a title for each."""
-    outcomes = []
+    """Simulate everything and print it as it comes; methods with several sizes of minibatches get a title for each.
+
+    What cannot be is left out, and said; it is an error if that is everything.
+    """
+    outcomes: list[Outcome] = []
+    skipped: list[UsageError] = []
     sizes = request.minibatches or (str(pace.minibatch),)
     for method in methods:
         for size in sizes:
@@ -138,8 +142,14 @@ def _all(request: SimulateRequest, methods: Sequence[Method], pace: Pace, cluste
                     found = simulate(method, ranks, attrs.evolve(pace, minibatch=minibatch_size(size, ranks)), cluster)
                 except RankGone as error:
                     raise _lost(error, request) from None
+                except UsageError as error:
+                    skipped.append(error)
+                    print(f"{ranks:5}  skipped: {error.message}", flush=True)
+                    continue
                 outcomes.append(attrs.evolve(found, method=shown))
                 print(row(outcomes[-1]), flush=True)
+    if not outcomes:
+        raise skipped[0]
     return outcomes
 
 

@@ -103,10 +103,10 @@ def function_of(f: Callable[..., Any], make_block: bool = False, op_name: str = 
 
 def _argument(name: str, annotations: Mapping[str, Any]) -> Variable:
     from cntk import ops
-    from cntk.variables import Variable
+    from cntk.variables import UNKNOWN, Variable
 
     type_ = Variable._Type._sanitize(annotations.get(name))
-    if isinstance(type_, Variable._Type):
+    if isinstance(type_, Variable._Type) and type_.get("shape") != UNKNOWN:
         return ops.input_variable(name=name, **type_)
     return ops.placeholder(name=name)
 

@@ -71,7 +71,7 @@ def _kept(primitive: Primitive, context: Any, value: Any, rate: float) -> Any:
 
     Sequences lie side by side in the original, short ones one behind the other, and numbers are drawn for gaps, too.
     """
-    stream = _stream(primitive)
+    stream = stream_of(primitive)
     layout = context.layout
     if layout is None or value.shape[0] != layout.frames or (layout.lengths == 1).all():
         drawn = stream.uniform(value.size, value.dtype, 0.0, 1.0).reshape(value.shape)
@@ -102,7 +102,7 @@ def _places(layout: SequenceLayout) -> tuple[NDArray[np.int64], NDArray[np.int64
     return rows, first, len(used)
 
 
-def _stream(primitive: Primitive) -> RandomStream:
+def stream_of(primitive: Primitive) -> RandomStream:
     """Return the stream of a function, where it has come to."""
     attributes = primitive.attributes
     place = attributes["rngSeed"], attributes.get(OFFSET, 0)
@@ -115,7 +115,7 @@ def _stream(primitive: Primitive) -> RandomStream:
 def _draw(primitive: Primitive, shape: tuple[int, ...]) -> Any:
     """Return the next numbers of a function."""
     attributes = primitive.attributes
-    stream = _stream(primitive)
+    stream = stream_of(primitive)
     dtype = np.dtype(primitive.outputs[0]._dtype or np.float32)
     kind, arguments = (
         attributes["randomDistributionType"],

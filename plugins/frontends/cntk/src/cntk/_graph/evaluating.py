@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import attrs
 import numpy as np
@@ -11,8 +12,10 @@ import numpy as np
 from cntk._graph.errors import GraphError, told
 from cntk._graph.feeding import from_core, is_sparse, seeds_of, to_core
 from cntk._graph.pieces import are_pieces
+from cntk._graph.primitive import SAMPLE
 from cntk._graph.run import Graph, onlooker
 from cntk._graph.run import forward as run_forward
+from cntk._graph.samples import csr_of
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions
 from cntk_core.api import NetworkError
 from cntk_core.api.builders import BATCH
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from cntk.variables import Variable
 
 Given = Mapping["Variable", Any]
+_GIVEN = "given"
+"""Beside the programs of a function: the values that it gave last."""
 
 
 @attrs.frozen(eq=False)
@@ -79,21 +84,29 @@ def _values(graph: Graph, tape_values: Mapping[str, Any], wanted: Iterable[Varia
     for each in wanted:
         node = graph.nodes[each]
         found[each] = from_core(each, tape_values[node.name], scalar=node in graph.scalars)
+        if each._owner is not None and each._owner.number == SAMPLE:
+            found[each] = csr_of(found[each])
     return found
 
 
-def _told_as(found: dict[Variable, Any], as_numpy: bool) -> dict[Variable, Any]:
+def _told_as(found: dict[Variable, Any], as_numpy: bool, root: Variable | None = None) -> dict[Variable, Any]:
+    """Return values as they are wanted; those that the function of a root gave before are not valid any more."""
+    kept = {} if root is None or root._owner is None else root._owner.programs
+    for each in kept.pop(_GIVEN, ()):
+        each._outdated = True
     if as_numpy:
         return found
     from cntk.core import Value
 
-    values = {}
+    values: dict[Variable, Any] = {}
     for each, value in found.items():
         if not (each._axes or ()):
             values[each] = Value(value)
         else:
             several = value if isinstance(value, list) else [row[None] for row in value]
             values[each] = Value._of(each, several)
+    if root is not None:
+        kept[_GIVEN] = WeakSet(values.values())
     return values
 
 
@@ -105,7 +118,7 @@ def evaluate(wanted: Sequence[Variable], given: Given, *, as_numpy: bool) -> dic
     stream = _stream_of(graph, starts) if starts else None
     with told():
         found = run_forward(graph, (), data, training=False).values if stream is None else stream.feed(data)
-    return _told_as(_seen(given, _values(graph, found, wanted)), as_numpy)
+    return _told_as(_seen(given, _values(graph, found, wanted)), as_numpy, wanted[0])
 
 
 def _seen(given: Given, found: dict[Variable, Any]) -> dict[Variable, Any]:
@@ -159,11 +172,11 @@ def forward(
     data = _data(graph, given)
     if not kept:
         tape = run_forward(graph, (), data, training=False)
-        return None, _told_as(_seen(given, _values(graph, tape.values, wanted)), as_numpy)
+        return None, _told_as(_seen(given, _values(graph, tape.values, wanted)), as_numpy, roots[0])
     by = flowing(graph)
     tape = run_forward(graph, by, data, training=True, keep=True)
     state = State(graph, data, tuple(kept), {by: tape})
-    return state, _told_as(_seen(given, _values(graph, tape.values, wanted)), as_numpy)
+    return state, _told_as(_seen(given, _values(graph, tape.values, wanted)), as_numpy, roots[0])
 
 
 def flowing(graph: Graph) -> tuple[Variable, ...]:
@@ -227,12 +240,15 @@ def gradients(f: Function, at: Any, wrt: Any, outputs: Any, grad_root: Any, *, a
         if each.is_constant or (each.is_input and not each.needs_gradient):
             raise GraphError(f"{each} does not need gradients, so none flow to it; say needs_gradient=True")
     graph = Graph.of(tuple(dict.fromkeys([root, *wanted])))
+    strange = next((each for each in by if each not in graph.nodes), None)
+    if strange is not None:
+        raise GraphError(f"the function does not depend on {strange}, so there is no gradient by it")
     tape = run_forward(graph, tuple(by), _data(graph, given), training=True)
     values = _seen(given, _values(graph, tape.values, dict.fromkeys([*wanted, root] if onlooker() else wanted)))
     with told():
         found = tape.backward(None if not wanted else {graph.nodes[root].name: 1.0})
     grads = {each: from_core(each, found[graph.nodes[each].name], scalar=not each._shape) for each in by}
-    told_grads = _told_as(_seen_back(root, grads), as_numpy)
+    told_grads = _told_as(_seen_back(root, grads), as_numpy, root)
     result = told_grads[by[0]] if len(by) == 1 else told_grads
     if outputs is None:
         return result

@@ -19,16 +19,28 @@ from cntk._graph.errors import GraphError, told
 from cntk._graph.infer import infer_all
 from cntk._graph.leaves import current_value, set_value
 from cntk._graph.plain import python_value
-from cntk._graph.primitive import COMBINE, DROPOUT, RANDOM, Inside, Primitive, next_uid, postorder
+from cntk._graph.primitive import (
+    COMBINE,
+    DROPOUT,
+    FREQUENCY,
+    RANDOM,
+    SAMPLE,
+    Inside,
+    Primitive,
+    next_uid,
+    postorder,
+)  # fmt: skip
 from cntk._graph.records import axis_record, function_record, output_uid, shape_record
 from cntk._graph.written import custom_record, user_primitive, user_record
 from cntk.axis import Axis
+from cntk_core.api import deliver, local_path
 from cntk_core.api.builders import write_file
 
 if TYPE_CHECKING:
     from cntk.ops._user import UserFunction
     from cntk.ops.functions import Function
     from cntk.variables import Variable
+    from cntk_core.api import Network, Node
 
 _COMPOSITE, _SEVERAL = 3, {72: 2, 87: 2}
 _LEGACY = "BCN".encode("utf-16-le")
@@ -42,7 +54,8 @@ def save(function: Function, filename: Any, format: Any) -> None:
     Raises:
         GraphError: it stands for something that is not known, or holds what a file cannot.
     """
-    path = Path(str(filename))
+    with told():
+        path = Path(local_path(str(filename)))
     if getattr(format, "name", "") == "ONNX":
         from cntk._graph.run import Graph
         from cntk_core.api.recipes import ModelFiles, PluginManager
@@ -53,6 +66,7 @@ def save(function: Function, filename: Any, format: Any) -> None:
         return
     with told():
         write_file(path, encode(dictionary_of(function)))
+        deliver()
 
 
 def dictionary_of(function: Function) -> dict[str, Any]:
@@ -145,7 +159,12 @@ def load(model: Any, format: Any) -> Function:
             path = Path(folder, "model")
             path.write_bytes(model)
             return _read(path)
-    return _read(Path(str(model)))
+    return _read(_brought(model))
+
+
+def _brought(name: Any) -> Path:
+    with told():
+        return Path(local_path(str(name), again=True))
 
 
 def save_legacy(function: Function, filename: Any) -> None:
@@ -166,10 +185,25 @@ def _read_legacy(path: Path) -> Composite:
     from cntk_core.api.recipes import ModelFiles, PluginManager
 
     files = ModelFiles(PluginManager().registry)
+    network = files.load(path)
+    network.roots = {role: [] for role in network.roots} | {"output": _legacy_outputs(network)}
     with tempfile.TemporaryDirectory() as folder:
         newer = Path(folder, "model")
-        files.save(files.load(path), newer, _FORMATS[1])
+        files.save(network, newer, _FORMATS[1])
         return read_composite(newer)
+
+
+def _legacy_outputs(network: Network) -> list[Node]:
+    """The outputs that 2.7 finds in a file of version 1: what nobody reads or what is marked, ordered by name."""
+    read = {child for node in network for child in node.inputs}
+    marked = {node for group in network.roots.values() for node in group}
+    found = [node for node in network if node.inputs and (node not in read or node in marked or _is_known_first(node))]
+    return sorted(found, key=lambda node: node.name)
+
+
+def _is_known_first(node: Node) -> bool:
+    """Whether it was computed before the training, such as the mean of an input."""
+    return node.op.role == "precompute"
 
 
 def _is_legacy(path: Path) -> bool:
@@ -301,13 +335,14 @@ def restore(function: Function, filename: Any) -> None:
         GraphError: the file is that of another function.
     """
     users = [one.user for one in postorder([function._primitive]) if one.user is not None]
-    other = _read(Path(str(filename)), users)
+    other = _read(_brought(filename), users)
     mine, theirs = ([each for each in f.inputs if each.is_parameter or each.is_constant] for f in (function, other))
     if [each.shape for each in mine] != [each.shape for each in theirs]:
         raise GraphError(f"'{filename}' has other parameters than the function")
     for each, found in zip(mine, theirs, strict=True):
         set_value(each, found.value)  # type: ignore[attr-defined, arg-type]
-    drawing = ([one for one in postorder([f._primitive]) if one.number in (RANDOM, DROPOUT)] for f in (function, other))
+    kinds = (RANDOM, DROPOUT, SAMPLE, FREQUENCY)
+    drawing = ([one for one in postorder([f._primitive]) if one.number in kinds] for f in (function, other))
     for one, kept in zip(*drawing, strict=False):
         one.attributes.update({key: kept.attributes[key] for key in ("rngSeed", OFFSET) if key in kept.attributes})
 

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE = (
-    NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice")
+_CAST, _CONVOLUTION, _CROP, _SPLICE, _SLICE, _REDUCE = (
+    NUMBERS[name] for name in ("Cast", "Convolution", "Crop", "Splice", "Slice", "ReduceElements")
 )
+_UNPACK = NUMBERS["UnpackSequence"]
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
                                            "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
+_MEETING = _ELEMENTWISE | {NUMBERS[name] for name in ("Select", "Splice", "Clip", "Times", "TransposeTimes")}
 _ALIKE = {NUMBERS[name] for name in ("Sigmoid", "StableSigmoid", "Tanh", "ReLU", "NoOp", "Pass")}
 
 
@@ -115,12 +117,16 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     if one.inside is not None:
         return _infer_block(one)
     _infer_types(one)
+    if not any(each.is_constant for each in one.inputs):  # the original takes those until something is computed
+        check_types(one)
     if not all(_settled(each) for each in one.inputs):
         _guess(one)
         return False
     if one.user is not None:
         one.user._place_outputs(one)
         return True
+    if one.number == _REDUCE:
+        _check_reduced(one)
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
     if one.number == TIMES:
@@ -130,9 +136,32 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     if one.number == _CROP and "offset" not in one.attributes:
         _infer_crop(one)
         return True
+    _check_axes(one)
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
+
+
+def _check_axes(one: Primitive) -> None:
+    """Look whether inputs have the dynamic axes that are needed.
+
+    Raises:
+        GraphError: they have not.
+    """
+    if (one.delays or one.number == _UNPACK) and len(one.inputs[0]._axes or ()) < 2:
+        raise GraphError(f"{one.called} needs a sequence, and {one.inputs[0]} is none")
+    if one.number in _MEETING and len({axis for each in one.inputs for axis in (each._axes or ())[1:]}) > 1:
+        told_ = ", ".join(f"{each} has {', '.join(axis.name for axis in each._axes or ())}" for each in one.inputs)
+        raise GraphError(f"{one.called}: its inputs have different dynamic axes: {told_}")
+
+
+def _check_reduced(one: Primitive) -> None:
+    """Look whether there are the axes over which something is reduced. Raises GraphError: one is not there."""
+    count = len(one.inputs[0]._shape or ())
+    for axis in one.attributes.get("axisVec") or [one.attributes["axis"]]:
+        if axis.is_static and not -count <= axis.index < max(count, 1):
+            place = -1 - axis.index
+            raise GraphError(f"{one.called}: {one.inputs[0]} has {count} axes, so there is no axis {place}")
 
 
 def _infer_block(one: Primitive) -> bool:
@@ -146,9 +175,15 @@ def _infer_block(one: Primitive) -> bool:
 
 
 def _place_splice(one: Primitive) -> None:
-    """Let an axis in front of all others be the one that it is, now that it is known how many there are."""
-    if one.attributes["axis"] == axis_record(Axis.new_leading_axis()):
-        front = Axis(max(len(each._shape or ()) for each in one.inputs))
+    """Let an axis in front of all others be the one that it is, now that it is known how many there are.
+
+    Of single numbers, the first axis is one that they do not have yet.
+    """
+    axes = max(len(each._shape or ()) for each in one.inputs)
+    if one.attributes["axis"] == axis_record(Axis.new_leading_axis()) or (
+        not axes and one.attributes["axis"] == axis_record(Axis(-1))
+    ):
+        front = Axis(axes)
         one.attributes = {**one.attributes, "axis": axis_record(front)}
 
 
@@ -297,7 +332,9 @@ def _renamed(composite: Any, names: dict[str, str]) -> Any:
         )
         for uid, one in composite.functions.items()
     }
-    variables = {names[uid]: attrs.evolve(one, uid=names[uid]) for uid, one in composite.variables.items()}
+    variables = {
+        names.get(uid, uid): attrs.evolve(one, uid=names.get(uid, uid)) for uid, one in composite.variables.items()
+    }
     return attrs.evolve(composite, functions=functions, variables=variables)
 
 
@@ -380,8 +417,15 @@ def _infer_loops(unknown: Sequence[Primitive]) -> None:
         leaves.update({each: None for each in reads if each not in made and each not in inner})
     if not any(each._axes or each._shape for each in leaves):
         return  # a loop that nothing goes into but numbers has no shape
+    shapes = [each._shape or () for each in leaves]
+    if all(set(shape) <= {1} for shape in shapes):
+        for one in ready:
+            if one.delays and one.inputs[0]._shape is None:
+                one.inputs[0]._shape = max(shapes, key=len)  # of numbers come numbers
     maker = _maker(ready, leaves)
     maker.network.infer()
+    for node in maker.network:
+        maker._note_scalar(node)
     for one in ready:
         if one.inside is None:
             _infer_types(one)

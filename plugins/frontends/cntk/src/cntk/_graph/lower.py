@@ -13,9 +13,10 @@ from cntk_model_cntk2.records import Variable as Record
 
 from cntk._graph.draws import draw_as_there, drop_as_there
 from cntk._graph.leaves import node_of
-from cntk._graph.primitive import DROPOUT, RANDOM, RESHAPE, USER, Primitive, postorder
+from cntk._graph.primitive import DROPOUT, FREQUENCY, RANDOM, RESHAPE, SAMPLE, USER, Primitive, postorder
 from cntk._graph.records import composite_record, output_uid, variable_record
 from cntk._graph.reshapes import reshape_open
+from cntk._graph.samples import sample_as_there
 from cntk.initializer import OwnSeed
 from cntk_core.api import Input, Node, Parameter, core_ops
 from cntk_core.api.builders import Free
@@ -76,6 +77,8 @@ class Maker(NetworkMaker):
             super()._make(function)
             if function.operation == RANDOM and function.uid in self.users:
                 draw_as_there(self, self.users[function.uid], self.made[function.uid][0])
+            if function.operation in (SAMPLE, FREQUENCY) and function.uid in self.users:
+                sample_as_there(self.users[function.uid], self.members[function.uid][0])
             if function.operation == RESHAPE:
                 reshape_open(self.made[function.uid][0])
             return
@@ -137,7 +140,7 @@ def lower(roots: Sequence[Variable], *, bare: bool = False) -> tuple[Maker, dict
     kept = {each.uid: node_of(each) for each in numbers}  # type: ignore[arg-type]
     dtype = precision_of([*wanted, *(output for one in primitives for output in one.outputs)])
     composite = composite_record(primitives, {each: variable_record(each) for each in leaves}, roots)
-    users = {one.uid: one for one in primitives if one.number in (USER, RANDOM, DROPOUT)}
+    users = {one.uid: one for one in primitives if one.number in (USER, RANDOM, DROPOUT, SAMPLE, FREQUENCY)}
     maker = Maker(composite, dtype, users, kept)
     maker.make()
     nodes: dict[Variable, Node] = {}

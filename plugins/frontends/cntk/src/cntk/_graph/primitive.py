@@ -17,11 +17,17 @@ COMBINE, BLOCK, USER = 44, 57, -1
 """Functions that compute nothing themselves, and those that users write."""
 
 TIMES, TRANSPOSE_TIMES, PAST, FUTURE, GATHER, RANDOM, RESHAPE, DROPOUT = 31, 32, 37, 38, 74, 76, 16, 15
+SAMPLE, FREQUENCY = 45, 46
 
 NAMES = {number: operation.name for number, operation in OPERATIONS.items()} | {COMBINE: "Combine", BLOCK: "Block"}
 """What the original calls its operations, by their numbers."""
 
 NUMBERS = {name: number for number, name in NAMES.items()}
+
+_SHOWN = {name: f"{name}Op" for name in ("OneHot", "ToSequence", "ToSequenceLike", "UnpackSequence")} | {
+    name: f"{name}Axis" for name in ("UnpackBatch", "ToBatch")
+}
+"""What CNTK 2.7 shows in the place of some names."""
 
 _NUMBERS = count()
 
@@ -85,7 +91,8 @@ class Primitive:
     @property
     def kind(self) -> str:
         """What the original calls the operation."""
-        return NAMES.get(self.number, "UserDefinedFunction" if self.number == USER else f"Operation{self.number}")
+        name = NAMES.get(self.number, "UserDefinedFunction" if self.number == USER else f"Operation{self.number}")
+        return _SHOWN.get(name, name)
 
     @property
     def called(self) -> str:

@@ -117,12 +117,20 @@ def composite_record(
         roots: whose values are wanted.
     """
     functions: dict[str, records.Function] = {}
+    numbers: dict[str, records.Variable] = {}  # in loops: that they have no axes does not follow from anything
     for one in primitives:
         functions[one.uid] = function_record(one)
         if one.inside is not None:
             functions[_inside_uid(one)] = _combined(_inside_uid(one), one.inside.roots)
+        if one.delays and one.inputs[0]._owner is not None and _is_number(one.inputs[0]):
+            numbers[output_uid(one.inputs[0])] = variable_record(one.inputs[0])
     functions["root"] = _combined("root", roots)
-    return records.Composite("root", {output_uid(each): made for each, made in leaves.items()}, functions, _NOWHERE)
+    variables = numbers | {output_uid(each): made for each, made in leaves.items()}
+    return records.Composite("root", variables, functions, _NOWHERE)
+
+
+def _is_number(variable: Variable) -> bool:
+    return variable._shape is not None and set(variable._shape) <= {1}
 
 
 def _combined(uid: str, variables: Iterable[Variable]) -> records.Function:

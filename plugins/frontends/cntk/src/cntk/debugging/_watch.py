@@ -11,7 +11,18 @@ import numpy as np
 
 from cntk._graph import run
 from cntk._graph.errors import GraphError
-from cntk._graph.primitive import COMBINE, DROPOUT, NUMBERS, RANDOM, USER, Primitive, postorder, preorder
+from cntk._graph.primitive import (
+    COMBINE,
+    DROPOUT,
+    FREQUENCY,
+    NUMBERS,
+    RANDOM,
+    SAMPLE,
+    USER,
+    Primitive,
+    postorder,
+    preorder,
+)  # fmt: skip
 
 _ASSIGN = NUMBERS["Assign"]
 _SIZES, _SUMS, _VALUES = 1, 1000, 1_000_000
@@ -114,11 +125,11 @@ class _Watch:
 def _functions(variables: Iterable[Any]) -> list[Primitive]:
     """Return the functions that compute variables, each behind what it reads."""
     owners = [each._owner for each in variables if each._owner is not None]
-    return [one for one in reversed(preorder(owners)) if one.number not in (COMBINE, RANDOM)]
+    return [one for one in reversed(preorder(owners)) if one.number not in (COMBINE, RANDOM, SAMPLE, FREQUENCY)]
 
 
 def _may_be_repeated(functions: list[Primitive]) -> bool:
-    return not any(one.number in (USER, RANDOM, DROPOUT, _ASSIGN) for one in postorder(functions))
+    return not any(one.number in (USER, RANDOM, DROPOUT, SAMPLE, FREQUENCY, _ASSIGN) for one in postorder(functions))
 
 
 def _values(variables: list[Any], given: Mapping[Any, Any]) -> dict[Any, list[Any]]:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from cntk._members.training import LibraryWriters
 from cntk.train._criterion import Sums, summed
 from cntk.train._feeds import arguments_of
 from cntk.train.trainer import _function, _listed
 
 
-class Evaluator:
+class Evaluator(LibraryWriters):
     """Evaluates a metric on minibatches.
 
     Args:

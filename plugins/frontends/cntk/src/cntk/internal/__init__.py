@@ -90,7 +90,7 @@ def sanitize_input(arg: Any, fallback_dtype: Any = np.float32, reshape: Any = No
         raise ValueError("a list of variables is no operand; combine() or splice() them")
     array = np.asarray(arg)
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"an operand is a Variable, a Function, a number or an array, not {type(arg).__name__}")
+        raise GraphError(f"an operand is a Variable, a Function, a number or an array, not {type(arg).__name__}")
     array = np.array(array, fallback_dtype)
     return Constant(array if reshape is None else array.reshape(reshape))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk._members.data import LibraryMinibatch
 from cntk.core import Value
 from cntk.tensor import ArrayMixin
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from cntk.variables import Variable
 
 
-class MinibatchData(ArrayMixin):
+class MinibatchData(LibraryMinibatch, ArrayMixin):
     """The data of a stream in a minibatch.
 
     Args:
@@ -29,11 +30,14 @@ class MinibatchData(ArrayMixin):
         self._rows: Any = None
         self._lengths: NDArray[Any] | None = None
         self._shape: tuple[int, ...] = ()
+        self._single = False
         self.number_of_sequences, self.number_of_samples = num_sequences, num_samples
         self.sweep_end = sweep_end
 
     @classmethod
-    def of_rows(cls, rows: Any, lengths: NDArray[Any], shape: tuple[int, ...], *, sweep_end: bool) -> MinibatchData:
+    def of_rows(
+        cls, rows: Any, lengths: NDArray[Any], shape: tuple[int, ...], *, sweep_end: bool, single: bool = False
+    ) -> MinibatchData:
         """Return the data of sequences that lie one after the other.
 
         Args:
@@ -41,9 +45,10 @@ class MinibatchData(ArrayMixin):
             lengths: frames of each sequence.
             shape: of a sample.
             sweep_end: a sweep over the data ends here.
+            single: they are samples without an axis of steps.
         """
         made = cls(None, len(lengths), int(rows.shape[0]), sweep_end)
-        made._rows, made._lengths, made._shape = rows, lengths, shape
+        made._rows, made._lengths, made._shape, made._single = rows, lengths, shape, single
         return made
 
     @property
@@ -70,7 +75,7 @@ class MinibatchData(ArrayMixin):
         return found
 
     def _made(self) -> Value:
-        made = Value._of(None, self.sequences())
+        made = Value(self._rows) if self._single else Value._of(None, self.sequences())
         made._shape_of_samples = self._shape
         return made
 

@@ -9,6 +9,7 @@ from weakref import finalize
 import numpy as np
 
 from cntk._graph.errors import told
+from cntk._members.data import LibrarySource
 from cntk.io._config import MinibatchSourceConfig
 from cntk.io._cut import CutData, CutTimeline
 from cntk.io._data import MinibatchData
@@ -27,7 +28,7 @@ POSITION = "minibatchSourcePosition"
 _HIDDEN = "_ignore_labels_"
 
 
-class MinibatchSource:
+class MinibatchSource(LibrarySource):
     """Reads minibatches.
 
     Args:

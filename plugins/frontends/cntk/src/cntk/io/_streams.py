@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cntk._members.data import LibraryStream
+from cntk._members.variables import element_type
 from cntk.variables import Record
 
 INFINITELY_REPEAT = 2**64 - 1
@@ -18,7 +20,7 @@ FULL_DATA_SWEEP = 2**64 - 2
 DEFAULT_RANDOMIZATION_WINDOW_IN_CHUNKS = 128
 
 
-class StreamInformation:
+class StreamInformation(LibraryStream):
     """A stream of a source.
 
     Args:
@@ -46,7 +48,7 @@ class StreamInformation:
             raise ValueError(f"the storage of a stream is dense or sparse, not {storage_format!r}")
         self.m_name = name
         self.m_id = stream_id
-        self.m_element_type = dtype
+        self.m_element_type = element_type(dtype)
         self.m_defines_mb_size = defines_mb_size
         self.storage_format = storage_format
         self.sample_shape = tuple(shape)
@@ -70,10 +72,6 @@ class StreamInformation:
     def _key(self) -> tuple[Any, ...]:
         return self.m_name, self.m_id, self.storage_format, self.sample_shape
 
-    def __repr__(self) -> str:
-        size = "x".join(map(str, self.sample_shape))
-        return f"StreamInformation('{self.m_name}', {self.storage_format}, [{size}])"
-
 
 class StreamConfiguration:
     """A stream of a text or binary file.
@@ -89,8 +87,8 @@ class StreamConfiguration:
     def __init__(
         self, name: str, dim: int, is_sparse: bool = False, stream_alias: str = "", defines_mb_size: bool = False
     ) -> None:
-        self.name, self.dim, self.is_sparse = name, dim, is_sparse
-        self.stream_alias, self.defines_mb_size = stream_alias, defines_mb_size
+        self.m_stream_name, self.m_dim, self.m_is_sparse = name, dim, is_sparse
+        self.m_stream_alias, self.m_defines_mb_size = stream_alias, defines_mb_size
 
 
 def StreamDef(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk._members.data import LibrarySource
 from cntk.io._data import MinibatchData
 from cntk.io._streams import INFINITELY_REPEAT, StreamInformation
 from cntk.variables import Record, Variable
@@ -14,7 +15,7 @@ from cntk_core.api import ReaderContext, StreamInfo
 from cntk_core.api.readers import Chunk, ChunkedReader, ChunkInfo, ChunkSource, Column, ReaderKeys, Window
 
 
-class UserMinibatchSource:
+class UserMinibatchSource(LibrarySource):
     """A source in Python: a class of one's own overrides :meth:`stream_infos` and :meth:`next_minibatch`.
 
     Its ``__init__`` calls this one when :meth:`stream_infos` can answer.
@@ -129,9 +130,9 @@ class MinibatchSourceFromData(UserMinibatchSource):
         """Return where it is."""
         return {"cursor": self._cursor, "total_num_samples": self._seen}
 
-    def restore_from_checkpoint(self, state: Mapping[str, Any]) -> None:
+    def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         """Go to where :meth:`get_checkpoint_state` was called."""
-        self._cursor, self._seen = int(state["cursor"]), int(state["total_num_samples"])
+        self._cursor, self._seen = int(checkpoint["cursor"]), int(checkpoint["total_num_samples"])
 
     def is_infinite(self) -> bool:
         """Return whether it never ends."""
@@ -181,7 +182,8 @@ class _Part:
         else:
             rows = self.items[chosen.start : chosen.stop : chosen.step]
             lengths = np.ones(rows.shape[0], np.int64)
-        return MinibatchData.of_rows(rows, lengths, self.shape, sweep_end=sweep_end)
+        single = not self.sequences
+        return MinibatchData.of_rows(rows, lengths, self.shape, sweep_end=sweep_end, single=single)
 
 
 def _joined(arrays: Sequence[Any]) -> Any:

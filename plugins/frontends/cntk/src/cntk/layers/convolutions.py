@@ -82,6 +82,10 @@ def Convolution(
     kernel = as_tuple(filter_shape)
     steps, padded = padded_to(kernel, strides, "strides"), padded_to(kernel, pad, "pad")
     spread = padded_to(kernel, dilation, "dilation")
+    if sequential and steps[0] != 1:
+        raise NotImplementedError(
+            "Convolution: along sequences it takes one step after the other: strides begin with 1"
+        )
     maps = () if num_filters is None else as_tuple(num_filters)
     fake = not maps
     W = Parameter((*(maps or (1,)), INFERRED, *kernel), name="W",
@@ -92,6 +96,8 @@ def Convolution(
         value: Any = x
         if sequential:
             value = _window(value, kernel, padded[0], reduction_rank)
+            if not padded[0] and kernel[0] > 1:
+                value = sequence.slice(value, 0, 1 - kernel[0])  # steps behind which too few follow
         if reduction_rank == 0:
             value = expand_dims(value, Axis.new_leading_axis())
         inside = (False, *padded[1:]) if sequential else padded
@@ -112,8 +118,8 @@ def Convolution(
 def _window(x: Any, kernel: tuple[int, ...], centred: bool, reduction_rank: int) -> Any:
     """Steps beside each other along a new axis behind the channels: so many as the kernel is long."""
     first = -((kernel[0] - 1) // 2) if centred else 0
-    place = 0 if reduction_rank == 0 else 1
-    steps = [expand_dims(sequence.delay(x, time_step=-(first + index)), place) for index in range(kernel[0])]
+    place, behind = (0, Axis.new_leading_axis()) if reduction_rank == 0 else (1, Axis(0))
+    steps = [expand_dims(sequence.delay(x, time_step=-(first + index)), behind) for index in range(kernel[0])]
     return splice(*steps, axis=place) if len(steps) > 1 else steps[0]
 
 
@@ -170,7 +176,7 @@ def Convolution1D(
     """A convolution along one axis; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution1D", 1, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, op_name="Convolution1D", name=name)  # fmt: skip
+                       reduction_rank, dilation=dilation, name=name)  # fmt: skip
 
 
 @optional
@@ -191,7 +197,7 @@ def Convolution2D(
     """A convolution of images; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution2D", 2, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, groups=groups, op_name="Convolution2D",
+                       reduction_rank, dilation=dilation, groups=groups,
                        name=name)  # fmt: skip
 
 
@@ -213,7 +219,7 @@ def Convolution3D(
     """A convolution along three axes; arguments as of :func:`Convolution`."""
     shape = _of_rank("Convolution3D", 3, filter_shape)
     return Convolution(shape, num_filters, False, activation, init, pad, strides, True, bias, init_bias,
-                       reduction_rank, dilation=dilation, groups=groups, op_name="Convolution3D",
+                       reduction_rank, dilation=dilation, groups=groups,
                        name=name)  # fmt: skip
 
 

@@ -31,7 +31,8 @@ def PastValueWindow(window_size: int, axis: Any, go_backwards: Any = _NO, name: 
 
     Args:
         window_size: how many steps.
-        axis: along which they lie.
+        axis: along which they lie, in front of those of a step: -2 for vectors. An axis that a step has: they lie there
+            one behind the other.
         go_backwards: the first steps instead.
         name: of the user.
     """

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
+from cntk._members.training import LibraryLearner
 from cntk.initializer import next_seed
 from cntk.learners._schedules import IGNORE, TrainingParameterSchedule
 from cntk_core.api import ArrayMath, Slot, UpdateContext
@@ -34,7 +35,7 @@ class Limits:
     truncate: bool = True
 
 
-class Learner:
+class Learner(LibraryLearner):
     """An update rule with its schedules and parameters. The functions of :mod:`cntk.learners` make learners.
 
     Args:
@@ -53,6 +54,7 @@ class Learner:
         parallel: how several ranks train together; None is one.
         communicator: of the ranks, of a learner that is distributed.
         count_all: counts the samples of a minibatch on all ranks.
+        unmet: samples of this rank since the models of all were brought together.
 
     Raises:
         ValueError: there are no parameters, or one is there twice.
@@ -76,7 +78,7 @@ class Learner:
         self._limits = limits or Limits()
         self._minibatch_size = minibatch_size
         self.rule = rule
-        self._samples = self._minibatches = self._sweeps = 0
+        self._samples = self._minibatches = self._sweeps = self.unmet = self._of_others = 0
         self.noise_seed: int = next_seed()
         self._home: _Own | _Housed = _Own()
         self._size = 0
@@ -93,9 +95,9 @@ class Learner:
         return self._parameters
 
     @property
-    def minibatch_size(self) -> int | None:
-        """Samples that numbers are for where no schedule says so; None if that was not said."""
-        return self._minibatch_size
+    def minibatch_size(self) -> int:
+        """Samples that numbers are for where no schedule says so; 0 if that was not said."""
+        return self._minibatch_size or 0
 
     @minibatch_size.setter
     def minibatch_size(self, size: int) -> None:
@@ -113,8 +115,8 @@ class Learner:
 
     @property
     def total_number_of_samples_seen(self) -> int:
-        """Samples of all updates."""
-        return self._samples
+        """Samples of all updates; of ranks that learn apart, those of all up to when they came together last."""
+        return self._samples + self._of_others
 
     @property
     def minibatch_count(self) -> int:
@@ -225,8 +227,14 @@ class Learner:
     def end(self, samples: int, *, sweep_end: bool) -> None:
         """Count the samples of an update, and the sweep that ends with it."""
         self._samples += samples
+        self.unmet += samples
         self._minibatches += 1
         self._sweeps += sweep_end
+
+    def meet(self, samples: int) -> None:
+        """Count what all ranks have learned since the last time; schedules go by what this one has."""
+        self._of_others += samples - self.unmet
+        self.unmet = 0
 
     def add_progress_writers(self, writers: Sequence[Any]) -> None:
         """Tell writers of rates and momenta that change."""
@@ -266,10 +274,13 @@ class Learner:
             Whether anything was learned.
 
         Raises:
-            ValueError: there are no samples.
+            ValueError: there are no samples, or the gradient of a parameter is missing.
         """
         if training_sample_count < 1:
             raise ValueError("an update needs the gradient of at least one sample")
+        missing = next((each for each in self._parameters if each not in gradient_values), None)
+        if missing is not None:
+            raise ValueError(f"an update needs the gradient of each parameter; there is none of {missing}")
         if not self.begin():
             return False
         self._advance(training_sample_count)
@@ -328,7 +339,8 @@ class Learner:
             "noise_injection_seed": self.noise_seed,
             "smoothed_gradients": [self._together(parameter) for parameter in self._parameters],
         }
-        return {**kept, **self.state}
+        others = {"samples_of_other_ranks": self._of_others} if self._of_others else {}
+        return {**kept, **others, **self.state}
 
     def restore_from_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of a learner like this one.
@@ -343,6 +355,7 @@ class Learner:
             self._take_apart(parameter, np.asarray(array))
         self._samples = int(checkpoint["sample_count"])
         self._minibatches = int(checkpoint["minibatch_count"])
+        self._of_others, self.unmet = int(checkpoint.get("samples_of_other_ranks", 0)), 0
         self._sweeps = int(checkpoint.get("sweep_count", 0))
         self.noise_seed = int(checkpoint.get("noise_injection_seed", self.noise_seed))
         self._rates = TrainingParameterSchedule.from_dict(checkpoint["learning_rate_schedule"])

@@ -41,8 +41,8 @@ def classification_error(
     def inside(a: Variable, b: Variable) -> Function:
         if axis == -1:
             return elements.minus(1, made("TransposeTimes", b, elements.hardmax(a).output, outputRank=size(1)))
-        differs = elements.not_equal(reductions.argmax(a, axis), reductions.argmax(b, axis))
-        return reductions.reduce_mean(differs)
+        wrong = elements.not_equal(b, elements.equal(a, reductions.reduce_max(a, axis)))
+        return reductions.reduce_mean(elements.greater_equal(reductions.reduce_sum(wrong, axis), 1))
 
     return block("ClassificationError", name, [z, y], inside)
 

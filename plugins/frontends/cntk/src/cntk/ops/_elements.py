@@ -84,7 +84,7 @@ def relu(x: Any, name: str = "") -> Function:
 
 def sigmoid(x: Any, name: str = "") -> Function:
     """``1 / (1 + exp(-x))``."""
-    return made("Sigmoid", one(x), name=name)
+    return made("StableSigmoid", one(x), name=name)
 
 
 def sin(x: Any, name: str = "") -> Function:
@@ -214,22 +214,22 @@ def element_select(flag: Any, value_if_true: Any, value_if_false: Any, name: str
 
 def element_and(x: Any, y: Any, name: str = "") -> Function:
     """1 where both are greater than 0, else 0."""
-    return block("Element_And", name, operands(x, y), lambda a, b: element_times(greater(a, 0), greater(b, 0)))
+    return block("And", name, operands(x, y), lambda a, b: element_times(greater(a, 0), greater(b, 0)))
 
 
 def element_not(x: Any, name: str = "") -> Function:
     """1 where it is not greater than 0, else 0."""
-    return block("Element_Not", name, [one(x)], lambda a: less_equal(a, 0))
+    return block("Not", name, [one(x)], lambda a: less_equal(a, 0))
 
 
 def element_or(x: Any, y: Any, name: str = "") -> Function:
     """1 where one of them is greater than 0, else 0."""
-    return block("Element_Or", name, operands(x, y), lambda a, b: greater(plus(greater(a, 0), greater(b, 0)), 0))
+    return block("Or", name, operands(x, y), lambda a, b: greater(plus(greater(a, 0), greater(b, 0)), 0))
 
 
 def element_xor(x: Any, y: Any, name: str = "") -> Function:
     """1 where exactly one of them is greater than 0, else 0."""
-    return block("Element_Xor", name, operands(x, y), lambda a, b: not_equal(greater(a, 0), greater(b, 0)))
+    return block("Xor", name, operands(x, y), lambda a, b: not_equal(greater(a, 0), greater(b, 0)))
 
 
 def clip(x: Any, min_value: Any, max_value: Any, name: str = "") -> Function:
@@ -305,13 +305,23 @@ def hard_sigmoid(x: Any, alpha: float, beta: float, name: str = "") -> Function:
 
 
 def mean(*operands: Any, name: str = "") -> Function:
-    """The mean of several operands, element by element."""
-    return element_divide(plus(*operands), len(operands), name=name)
+    """The mean of several operands, element by element; they may stand in a list."""
+    given = _listed(operands)
+
+    def inside(*several: Variable) -> Function:
+        return element_divide(plus(*several), len(several))
+
+    return block("Mean", name, given, inside)
 
 
 def sum(*operands: Any, name: str = "") -> Function:
-    """The sum of several operands, element by element."""
-    return plus(*operands, name=name)
+    """The sum of several operands, element by element; they may stand in a list."""
+    return block("Sum", name, _listed(operands), plus)
+
+
+def _listed(given: tuple[Any, ...]) -> list[Variable]:
+    several = given[0] if len(given) == 1 and isinstance(given[0], list | tuple) else given
+    return operands(*several)
 
 
 def straight_through_impl(x: Any, name: str = "") -> Function:

@@ -114,6 +114,9 @@ def convolution_transpose(
     """
     kernel, value = operands(convolution_map, operand)
     dims = (0,) if output_shape is None else sanitize_shape(output_shape)
+    axes = len(value._shape or ())
+    if auto_padding in ([True], (True,), True) and axes > 1 and len(kernel._shape or ()) == axes + 1:
+        auto_padding = [False] + [True] * (axes - 1)  # channels have no border
     return made(
         "Convolution", kernel, value, name=name, **_windows(strides, sharing, auto_padding), sequential=False,
         transpose=True, dilation=shape_of(sanitize_shape(dilation)), reductionRank=size(reduction_rank),
@@ -238,14 +241,18 @@ def batch_normalization(
 def local_response_normalization(
     operand: Any, depth_radius: int, bias: float, alpha: float, beta: float, name: str = ""
 ) -> Function:
-    """Divide by ``(bias + alpha * sum of squares of neighbouring channels) ** beta`` (Krizhevsky et al., NIPS 2012)."""
+    """Divide by ``(bias + alpha * mean of squares of neighbouring channels) ** beta``.
+
+    Krizhevsky et al., NIPS 2012, sum up; CNTK 2.7 takes the mean, with zeros beyond the first and last channel.
+    """
 
     def inside(a: Variable) -> Function:
         squares = elements.square(a)
         width = 2 * depth_radius + 1
-        kernel = np.full((1, 1, width, 1, 1), alpha, np.float32)
+        kernel = np.full((1, 1, width, 1, 1), alpha / width, np.float32)
         image = shapes.reshape(squares, (1, *a.shape))
-        summed = convolution(kernel, image, auto_padding=[False, True, False, False])
+        border = [(0, 0), (depth_radius, depth_radius)] + [(0, 0)] * (len(a.shape) - 1)
+        summed = convolution(kernel, shapes.pad(image, border), auto_padding=[False])
         whole = shapes.reshape(summed, a.shape)
         return elements.element_divide(
             a, elements.exp(elements.element_times(beta, elements.log(elements.plus(bias, whole))))

@@ -115,10 +115,9 @@ def constant(value: Any = None, shape: Any = None, dtype: Any = None, device: An
         value = 0
     if isinstance(value, int | float | np.number):
         return Constant(value, () if shape is None else shape, _SINGLE if dtype is None else dtype, device, name)
-    array = np.asarray(value)
-    if dtype is None and array.dtype in (np.float32, np.float64):
-        dtype = array.dtype
-    return Constant(array, shape, _SINGLE if dtype is None else dtype, device, name)
+    if dtype is None and isinstance(value, np.ndarray) and value.dtype in (np.float32, np.float64):
+        dtype = value.dtype
+    return Constant(np.asarray(value), shape, _SINGLE if dtype is None else dtype, device, name)
 
 
 # -- several functions as one -------------------------------------------------------------------------------
@@ -132,12 +131,12 @@ def combine(*operands: Any, name: str = "") -> Function:
         found += list(each.outputs) if isinstance(each, Function) else [variable_of(each)]
     if not found:
         raise ValueError("there is nothing to combine")
-    return made("Combine", *dict.fromkeys(found), name=name)
+    return made("Combine", *found, name=name)
 
 
 def alias(x: Any, name: str = "") -> Function:
     """Return a function with another name."""
-    return made("Pass", one(x), name=name)
+    return made("NoOp", one(x), name=name)
 
 
 def as_composite(root_function: Function, name: str = "") -> Function:

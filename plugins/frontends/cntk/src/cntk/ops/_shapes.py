@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk._graph.errors import GraphError
 from cntk.axis import Axis
 from cntk.internal import (
     sanitize_axis,
@@ -118,15 +119,19 @@ def transpose(x: Any, perm: Any, name: str = "") -> Function:
 
 
 def expand_dims(x: Any, axis: Any, name: str = "") -> Function:
-    """Put in an axis of length 1."""
+    """Put in an axis of length 1: behind an axis, as the original does; of negative ones, where it will be.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
     value = one(x)
-    if isinstance(axis, Axis):
-        place = _END if axis == Axis.new_leading_axis() else _end_of(axis.static_axis_index())
-    else:
-        place = _end_of(int(axis))
+    given = axis if isinstance(axis, Axis) else Axis(axis)
+    place = _END if given == Axis.new_leading_axis() else Axis(-1 - given.static_axis_index())
 
     def inside(a: Variable) -> Function:
         count = None if a._shape is None else len(a._shape)
+        if count is not None and place != _END and not -count <= place.static_axis_index() <= count:
+            raise GraphError(f"expand_dims: {a} has {count} axes, so there is no place {axis}")
         at = place
         if at == _END and count is not None:
             at = Axis(count)
@@ -135,23 +140,24 @@ def expand_dims(x: Any, axis: Any, name: str = "") -> Function:
     return block("ExpandDims", name, [value], inside)
 
 
-def _end_of(axis: int) -> Axis:
-    if axis == 0:
-        return _END
-    return Axis(-axis) if axis > 0 else Axis(-1 - axis)
-
-
 def flatten(x: Any, axis: Any = None, name: str = "") -> Function:
-    """A matrix: the axes before one together, and those from it on; by default all from the first."""
+    """A matrix: the axes before one together, and those from it on; by default all from the first.
+
+    As in the original -1 is behind the last axis.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
     value = one(x)
     place = 0 if axis is None else axis.static_axis_index() if isinstance(axis, Axis) else int(axis)
 
     def inside(a: Variable) -> Function:
         dims = a._shape or ()
-        cut = place + len(dims) if place < 0 else place
-        rows = int(np.prod(dims[:cut], dtype=int))
-        columns = int(np.prod(dims[cut:], dtype=int))
-        return reshape(a, (rows, columns))
+        cut = place + len(dims) + 1 if place < 0 else place  # -1 is behind the last axis
+        if not 0 <= cut <= len(dims):
+            raise ValueError(f"flatten: {value} has {len(dims)} axes, so it cannot be cut at the axis {place}")
+        parts = dims[:cut], dims[cut:]
+        return reshape(a, tuple(-1 if min(each, default=0) < 0 else int(np.prod(each, dtype=int)) for each in parts))
 
     return block("Flatten", name, [value], inside)
 

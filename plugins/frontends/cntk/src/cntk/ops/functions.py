@@ -11,6 +11,7 @@ from cntk._graph.errors import GraphError
 from cntk._graph.plain import python_value
 from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
 from cntk._inherited import inherit
+from cntk._members.functions import LibraryFunction
 from cntk.internal import variable_of
 from cntk.ops._computing import Computed, ModelFormat
 from cntk.tensor import TensorOpsMixin
@@ -29,7 +30,7 @@ class CloneMethod(Enum):
     freeze = "freeze"
 
 
-class Function(Computed, TensorOpsMixin):
+class Function(LibraryFunction, Computed, TensorOpsMixin):
     """A function of variables; made by operators and layers, or of a Python function: ``@Function``.
 
     What its only output has (shape, dtype, ...) it has, too.
@@ -132,7 +133,8 @@ class Function(Computed, TensorOpsMixin):
         """The attributes of its operation, by the names that files have; a composite has none of its own."""
         if self._composite and self._primitive.number == BLOCK:
             return {}
-        return {key: python_value(value) for key, value in self._primitive.attributes.items()}
+        found = {key: python_value(value) for key, value in self._primitive.attributes.items()}
+        return {**found, "rngOffset": 0} if "rngSeed" in found and "rngOffset" not in found else found
 
     def set_attribute(self, name: str, value: Any) -> None:
         """Change an attribute of its operation.
@@ -241,7 +243,8 @@ class Function(Computed, TensorOpsMixin):
             called = "Composite"
 
         def told(each: Variable, named: bool) -> str:
-            text = type_text(each._shape, each._axes if each._axes is not None else each.dynamic_axes, each.is_sparse)
+            axes = each._axes if each._axes is not None else each.dynamic_axes
+            text = type_text(each._shape, axes, each.is_sparse, each._dtype)
             return f"{each.name}: {text}" if named and each.name else text
 
         given = ", ".join(told(each, True) for each in self.signature)
@@ -288,6 +291,10 @@ class Function(Computed, TensorOpsMixin):
             values = self.outputs if len(self.outputs) > 1 else [self.output] * len(other)
             return combine([each(value) for each, value in zip(other, values, strict=False)])
         return other(self) if not isinstance(other, Function) else Function.compose(self, other)
+
+    def __lshift__(self, other: Any) -> Any:
+        """``g << f``: g of f."""
+        return self(other)
 
     @staticmethod
     def compose(first: Function, then: Function) -> Function:

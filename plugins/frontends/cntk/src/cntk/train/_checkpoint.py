@@ -15,6 +15,7 @@ from cntk_model_cntk2.values import Array, SizeT
 from cntk._graph.errors import told
 from cntk._graph.plain import plain_value, python_value
 from cntk.learners import Learner
+from cntk_core.api import deliver, local_path
 
 SUFFIX = ".ckp"
 _VERSION = 1
@@ -39,7 +40,8 @@ def save(filename: str, function: Any, learners: Sequence[Learner], external: Ma
         "ExternalState": _external(external),
         "DistributedState": {},
     }
-    model, checkpoint = Path(filename), Path(f"{filename}{SUFFIX}")
+    with told():
+        model, checkpoint = Path(local_path(filename)), Path(local_path(f"{filename}{SUFFIX}"))
     unfinished = [path.with_name(f"{path.name}.tmp") for path in (model, checkpoint)]
     function.save(str(unfinished[0]))
     with unfinished[1].open("wb") as file:
@@ -49,6 +51,8 @@ def save(filename: str, function: Any, learners: Sequence[Learner], external: Ma
         os.fsync(file.fileno())
     for made, path in zip(unfinished, (model, checkpoint), strict=True):
         made.replace(path)
+    with told():
+        deliver()
 
 
 def _external(state: Mapping[str, Any]) -> Any:
@@ -65,7 +69,7 @@ def restore(filename: str, function: Any, learners: Sequence[Learner]) -> dict[s
         ValueError: files are missing, damaged, or of another model or other learners.
     """
     with told():
-        found = read_dictionary(Path(f"{filename}{SUFFIX}"))
+        found = read_dictionary(Path(local_path(f"{filename}{SUFFIX}", again=True)))
     kept = found.get("Learners")
     states = kept if isinstance(kept, list) else [kept]
     if len(states) != len(learners):

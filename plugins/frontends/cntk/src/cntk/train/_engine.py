@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from cntk._graph.errors import told
 from cntk._graph.leaves import node_of
@@ -115,7 +116,19 @@ class Engine:
         learned = [learner for learner in self._learners if samples and learner.learning_rate() != 0.0]
         for learner in learned:
             learner.end(samples, sweep_end=sweep_end)
+        if self._parallel is not None:
+            strategy = made.trainer._team.strategy  # the only one that knows; it is not among what a step tells
+            if strategy.has_met and not strategy.reduces_gradients:
+                self._count_together()
         return Learned(samples, bool(learned) and result.updated, result)
+
+    def _count_together(self) -> None:
+        """Let learners count what all ranks have learned until now, as the original does when models come together."""
+        assert self._parallel is not None
+        for learner in self._learners:
+            total = np.array([learner.unmet], np.float64)
+            self._parallel.communicator.allreduce(total)
+            learner.meet(int(total[0]))
 
     def test(self, data: Mapping[Any, Any]) -> tuple[float, int]:
         """Return the sum of the metric over a minibatch, and its samples. Raises ValueError: the data do not fit."""

@@ -34,6 +34,16 @@ class WorkerDescriptor:
     global_rank: int
     host_id: str
 
+    @property
+    def m_global_rank(self) -> int:
+        """Its number."""
+        return self.global_rank
+
+    @property
+    def m_host_id(self) -> str:
+        """Its machine."""
+        return self.host_id
+
     def is_main(self) -> bool:
         """Return whether it is the first."""
         return self.global_rank == 0
@@ -139,8 +149,10 @@ def block_momentum_distributed_learner(
         The learner.
 
     Raises:
-        ValueError: ranks are to begin alone.
+        ValueError: ranks are to begin alone, or a block has no samples.
     """
+    if block_size < 1:
+        raise ValueError(f"a block has at least one sample: block_size cannot be {block_size}")
     options = {
         "blockSize": block_size,
         "blockMomentumAsTimeConstant": block_momentum_as_time_constant,
@@ -153,7 +165,7 @@ def block_momentum_distributed_learner(
 
 
 def _together(learner: Learner, strategy: str, options: str, after: int, *, sums: bool) -> Learner:
-    learner.communicator = Communicator()
+    learner.communicator = Communicator
     communicator = _connected()
     if communicator is None:
         return learner

@@ -7,6 +7,7 @@ from typing import Any
 
 from cntk._graph.run import onlooker
 from cntk._inherited import inherit
+from cntk._members.training import LibraryTrainer
 from cntk.internal import sanitize_var_map
 from cntk.learners import Learner
 from cntk.train._criterion import Sums, loss_and_metric
@@ -14,7 +15,7 @@ from cntk.train._engine import Engine
 from cntk.train._feeds import Known, arguments_of, feeds_of, sweep_ends
 
 
-class Trainer:
+class Trainer(LibraryTrainer):
     """Trains a model.
 
     Args:
@@ -24,7 +25,8 @@ class Trainer:
         progress_writers: are told of the progress, one or several.
 
     Raises:
-        ValueError: a learner has a parameter that the criterion does not depend on, or the criterion is something else.
+        ValueError: there is no learner, one has a parameter that the criterion does not depend on, or the criterion is
+            something else.
     """
 
     def __init__(
@@ -37,7 +39,13 @@ class Trainer:
         self._loss, self._metric = loss_and_metric(criterion)
         self._model = _function(model)
         given = parameter_learners if isinstance(parameter_learners, list | tuple) else [parameter_learners]
+        if not given:
+            raise ValueError("a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)")
         self._learners = tuple(given)
+        if not self._learners or None in self._learners:
+            raise ValueError(
+                "a trainer needs a learner at least: Trainer(model, criterion, C.sgd(model.parameters, lr))"
+            )
         self._writers = _listed(progress_writers)
         for learner in self._learners:
             learner.add_progress_writers(self._writers)
@@ -69,9 +77,9 @@ class Trainer:
         return self._metric
 
     @property
-    def parameter_learners(self) -> list[Learner]:
+    def parameter_learners(self) -> tuple[Learner, ...]:
         """The learners."""
-        return list(self._learners)
+        return self._learners
 
     # -- minibatches --------------------------------------------------------------------------------------
 

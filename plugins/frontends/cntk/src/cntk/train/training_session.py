@@ -23,9 +23,11 @@ _SOURCE = "trainingMinibatchSource"
 class DataUnit(enum.IntEnum):
     """What a frequency counts."""
 
-    sample = 0
-    minibatch = 1
-    sweep = 2
+    sample = 1
+    minibatch = 2
+    sweep = 0
+
+    __str__ = enum.Enum.__str__
 
 
 Frequency = int | tuple[int, DataUnit] | None
@@ -286,7 +288,9 @@ class TrainingSession:
         trainer, goes_on, updated = self._trainer, True, True
         while updated:
             left = self._max_samples - trainer.total_number_of_samples_seen if goes_on else 0
+            self.on_minibatch_start()
             updated = trainer.train_minibatch(self._next(self._source, self._streams, self._sizes, left))
+            self.on_minibatch_end()
             goes_on = self._act() and goes_on
         if trainer.total_number_of_samples_seen != restored:
             self._act_at_end()
@@ -342,7 +346,9 @@ class TrainingSession:
     def _save(self, index: int) -> bool:
         name = self._checkpoint.filename
         assert name is not None
+        self.on_checkpoint_start(index)
         self._save_to(f"{name}{index}" if self._checkpoint.preserve_all else name)
+        self.on_checkpoint_end(index)
         return True
 
     def _save_to(self, name: str) -> None:
@@ -357,7 +363,11 @@ class TrainingSession:
         found = name if Path(name).exists() else max(numbered(name), default=(0, None))[1]
         if found is None:
             return 0
-        external = self._trainer.restore_from_checkpoint(found)
+        return self.restore_from_checkpoint(str(found))
+
+    def restore_from_checkpoint(self, filename: str) -> int:
+        """Go on from a checkpoint of a session. Returns the samples that were learned then."""
+        external = self._trainer.restore_from_checkpoint(filename)
         self._source.restore_from_checkpoint(external[_SOURCE])
         seen = self._trainer.total_number_of_samples_seen
         learner = self._trainer.parameter_learners[0]
@@ -369,6 +379,7 @@ class TrainingSession:
         return seen
 
     def _validate(self, index: int) -> bool:
+        self.on_cross_validation_start(index)
         if self._cv.source is None:
             return self.on_cross_validation_end(index, 0.0, 0, 0)
         before = self._cv.source.get_checkpoint_state()
@@ -382,6 +393,27 @@ class TrainingSession:
         self._cv.source.restore_from_checkpoint(before)
         self._trainer.summarize_test_progress()
         return self.on_cross_validation_end(index, total / samples if samples else 0.0, samples, minibatches)
+
+    # -- what a class of one's own may override -----------------------------------------------------------
+
+    def get_minibatch_size(self) -> int:
+        """Return the size of the next minibatch."""
+        return self._sizes[self._trainer.total_number_of_samples_seen]
+
+    def on_minibatch_start(self) -> None:
+        """Be told that a minibatch is to be learned."""
+
+    def on_minibatch_end(self) -> None:
+        """Be told that a minibatch was learned."""
+
+    def on_checkpoint_start(self, index: int) -> None:
+        """Be told that a checkpoint is to be written."""
+
+    def on_checkpoint_end(self, index: int) -> None:
+        """Be told that a checkpoint was written."""
+
+    def on_cross_validation_start(self, index: int) -> None:
+        """Be told that the model is to be tested."""
 
     def on_cross_validation_end(self, index: int, average_error: float, num_samples: int, num_minibatches: int) -> bool:
         """Call the callback of cross validation. Returns whether training goes on."""

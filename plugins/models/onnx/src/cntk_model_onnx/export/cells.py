@@ -18,6 +18,7 @@ from cntk_model_onnx.export.graph import Refused
 from cntk_model_onnx.export.scope import Scope, Value
 from cntk_model_onnx.export.sequences import initial_state
 from cntk_model_onnx.export.table import ALIASES
+from cntk_model_onnx.sizes import are_free
 
 _ACTIVATIONS = {"Sigmoid": "Sigmoid", "StableSigmoid": "Sigmoid", "Tanh": "Tanh", "RectifiedLinear": "Relu"}
 
@@ -152,7 +153,7 @@ def _gate_of(node: Node | None, loop: Loop, state: Node, cells: Sequence[Node] =
 def _cut_of(node: Node) -> int | None:
     """Where a Slice of vectors begins."""
     attributes, (size, *more) = node.attributes, node.inputs[0].known_shape
-    if more or size < 0 or len(attributes.axis) != 1 or tuple(attributes.stride) != (1,):
+    if more or are_free([size]) or len(attributes.axis) != 1 or tuple(attributes.stride) != (1,):
         return None
     begin = int(attributes.begin[0])
     return begin + size if begin < 0 else begin
@@ -303,7 +304,7 @@ class _Writer:
         if any(gate.peepholes for gate in found.gates):
             inputs.append(self._peepholes())
         settings = {"activations": list(found.activations)} if found.activations else {}
-        direction = "reverse" if self._loop.direction < 0 else "forward"
+        direction = "reverse" if self._loop.direction == -1 else "forward"
         y = scope.op(found.kind, *inputs, hidden_size=self._hidden, direction=direction, **settings)
         name = scope.op("Transpose", scope.op("Squeeze", y, scope.ints(1)), perm=[1, 0, 2])
         name = scope.graph.name_last(name, found.output.name, 0)
@@ -314,7 +315,7 @@ class _Writer:
         try:
             return self._scope.op("Cast", self._scope.lengths(self._axis), to=6)
         except Refused:
-            if self._loop.direction < 0:
+            if self._loop.direction == -1:
                 raise
             return ""  # what is beyond the end of a sequence means nothing
 

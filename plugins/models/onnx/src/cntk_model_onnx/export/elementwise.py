@@ -10,6 +10,7 @@ from cntk_core.api import Node
 from cntk_model_onnx.export.graph import TYPES
 from cntk_model_onnx.export.scope import Scope, Value
 from cntk_model_onnx.export.table import WRITERS, writes
+from cntk_model_onnx.sizes import are_free
 
 _SAME = {
     "Abs": "Abs", "Cosine": "Cos", "Sin": "Sin", "Tan": "Tan", "Asin": "Asin", "Acos": "Acos", "Atan": "Atan",
@@ -184,7 +185,7 @@ def _cast(scope: Scope, node: Node, x: Sequence[str]) -> str:
 @_elementwise("EyeLikeOp")
 def _eye(scope: Scope, node: Node, x: Sequence[str]) -> str:
     rows, columns = node.known_shape
-    if min(rows, columns) < 0:  # without samples, so that a matrix is all there is
+    if are_free((rows, columns)):  # without samples, so that a matrix is all there is
         return scope.op("EyeLike", *x, dtype=TYPES[scope.dtype])
     zeros = scope.op("Expand", scope.number(0), scope.op("Shape", *x))
     return scope.op("Add", zeros, scope.numbers(np.eye(rows, columns)))

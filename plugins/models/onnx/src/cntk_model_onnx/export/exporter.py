@@ -20,6 +20,7 @@ from cntk_model_onnx.export.loops import write_loop
 from cntk_model_onnx.export.scope import Frames, Scope, Value
 from cntk_model_onnx.export.table import ALIASES, REFUSED, TAKES_INDEX, WRITERS
 from cntk_model_onnx.settings import OPSET, ExportSettings
+from cntk_model_onnx.sizes import are_free
 
 IR_VERSION = 10
 """The version of the file format that belongs to :data:`~cntk_model_onnx.settings.OPSET`."""
@@ -121,7 +122,8 @@ class _Exporter:
 
     def _sizes(self, name: str, shape: Shape) -> list[Any]:
         return [
-            getattr(dim, "name", "") or f"{name}_{place}" if dim < 0 else int(dim) for place, dim in enumerate(shape)
+            getattr(dim, "name", "") or f"{name}_{place}" if are_free([dim]) else int(dim)
+            for place, dim in enumerate(shape)
         ]
 
     def value_of(self, node: Node) -> Value:
@@ -228,7 +230,7 @@ class _Exporter:
         try:
             found = write(scope, node, values)
         except ShapeError as error:
-            known = all(size >= 0 for value in values for size in value.shape)
+            known = not any(are_free(value.shape) for value in values)
             reason = "" if known else "it needs sizes that only the data have: "
             raise Refused(f"{reason}{error.message}", "Give the input a fixed size.") from None
         if isinstance(found, Value):

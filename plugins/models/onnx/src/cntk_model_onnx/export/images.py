@@ -24,6 +24,7 @@ from cntk_core.api.engines import (
 from cntk_model_onnx.export.graph import END, Refused
 from cntk_model_onnx.export.scope import Scope, Value, plain, size_of
 from cntk_model_onnx.export.table import writes
+from cntk_model_onnx.sizes import are_free
 
 
 @attrs.frozen
@@ -94,10 +95,11 @@ def _of_any_size(value: Value, strides: Sequence[int], of: Callable[[Shape], Geo
     Raises:
         Refused: they do not, since a padding fills up the last window.
     """
-    if all(size >= 0 for size in value.shape):
+    if not are_free(value.shape):
         return of(value.shape)
     tried = [
-        of(tuple(_STAND_IN + more if size < 0 else size for size in value.shape)) for more in range(max(strides) + 1)
+        of(tuple(_STAND_IN + more if are_free([size]) else size for size in value.shape))
+        for more in range(max(strides))
     ]
     settings = [_Windows.of(one, channels=True).settings for one in tried]
     if value.lead > 1 or any(one != settings[0] for one in settings):
@@ -123,7 +125,7 @@ def _convolution(scope: Scope, node: Node, values: Sequence[Value]) -> str:
         raise Refused("its windows share no weights", "Write such a layer as products.")
     legacy = is_legacy(attributes.image_layout)
     whole = _takes_channels_whole(geometry) and not geometry.lower[-1]
-    free = any(size < 0 for size in data.shape)
+    free = are_free(data.shape)
     plain_maps = elements(geometry.maps[:-1]) == 1
     if free and (legacy or not whole or attributes.transpose or not plain_maps):
         raise Refused("it needs sizes that only the data have", "Give the input a fixed size.")
@@ -237,7 +239,7 @@ def _channels_apart(geometry: Geometry) -> bool:
 
 def _pooled(scope: Scope, node: Node, value: Value, geometry: Geometry, kind: str, *, include: bool = False) -> str:
     windows = _Windows.of(geometry, channels=_channels_apart(geometry))
-    free = any(size < 0 for size in value.shape)
+    free = are_free(value.shape)
     if free and not windows.channels:
         raise Refused("it needs sizes that only the data have", "Give the input a fixed size.")
     windows = attrs.evolve(windows, sizes=value.shape) if free else windows
@@ -302,11 +304,12 @@ def _response(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     value, attributes = values[0], node.attributes
     size = 2 * attributes.depth_radius + 1
     merged = scope.merged(value)
-    if len(value.shape) < 3:
+    is_image = len(value.shape) == 3  # onnxruntime has it for these alone
+    if not is_image:
         merged = scope.op("Reshape", merged, scope.ints(0, value.shape[0], -1, 1))
     settings = {"size": size, "bias": float(attributes.bias), "beta": float(attributes.beta)}
     found = scope.op("LRN", merged, alpha=float(attributes.alpha * size), **settings)
-    if len(value.shape) < 3:
+    if not is_image:
         found = scope.op("Reshape", found, scope.ints(0, *plain(value.shape)))
     return scope.unmerged(found, value, value.shape)
 

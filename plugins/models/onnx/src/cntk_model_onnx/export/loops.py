@@ -114,7 +114,7 @@ def _next_states(
     for state in states:
         inner.graph.near = state.delay.name
         new = [seen(state.delay.inputs[0]).name, *state.names[:-1]]
-        if loop.direction < 0:
+        if loop.direction == -1:
             ones = inner.ints(*range(1, 1 + len(state.delay.known_shape)))
             there = inner.op("Unsqueeze", body.take(scope.mask(state.delay.axis)), ones)
             new = [inner.op("Where", there, now, old) for now, old in zip(new, state.names, strict=True)]
@@ -141,7 +141,7 @@ def _finish(scope: Scope, body: _Body, loop: Loop, states: list[_States], follow
     outputs = [_info(name, number, rank[old] + 1) for name, old in zip(following, rank, strict=True)]
     outputs += [_info(name, number, len(node.known_shape) + 1) for name, node in zip(results, written, strict=True)]
     graph: GraphProto = helper.make_graph(inner.nodes, f"{loop.nodes[0].name}/loop", inputs, outputs)
-    backward = int(loop.direction < 0)
+    backward = int(loop.direction == -1)
     ends = [store.unique(f"{name}/end") for name in rank]
     given = [state.initial for state in states for _ in state.names]
     scope.graph.nodes.append(

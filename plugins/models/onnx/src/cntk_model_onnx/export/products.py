@@ -11,6 +11,7 @@ from cntk_core.api import Node, Shape, elements, to_cntk
 from cntk_model_onnx.export.graph import Refused
 from cntk_model_onnx.export.scope import Scope, Value, plain, size_of
 from cntk_model_onnx.export.table import writes
+from cntk_model_onnx.sizes import are_free
 
 _SMALLEST_NORM = 1e-30
 
@@ -27,7 +28,7 @@ class _Split:
 
 def _split(left: Shape, right: Shape, rank: int) -> _Split:
     dims, other = to_cntk(left), to_cntk(right)
-    inner = -1 if min(dims[rank:], default=0) < 0 else elements(dims[rank:])
+    inner = -1 if are_free(dims[rank:]) else elements(dims[rank:])
     count = len(dims) - rank
     if tuple(other[:count]) != tuple(dims[rank:]):  # a column stands for several axes
         count = next(number for number in range(1, len(other) + 1) if elements(other[:number]) == inner)
@@ -72,14 +73,10 @@ def _product(scope: Scope, node: Node, left: Value, right: Value, rank: int) -> 
         found = scope.op("Gather", matrix, right.name, axis=0)
         return found if len(split.out) == 1 else scope.reshape(found, lead, split.out)
     if not left.lead and split.summed == 1:
-        rows = right.name
-        if right.shape == (split.inner,) and not right.lead:
-            found = scope.op("MatMul", rows, matrix)
-        else:
-            found = scope.op("MatMul", rows, matrix)
+        found = scope.op("MatMul", right.name, matrix)
     else:
-        outer = -1 if min(split.rest, default=0) < 0 else elements(split.rest)
-        if outer < 0 and split.inner < 0:
+        outer = -1 if are_free(split.rest) else elements(split.rest)
+        if outer == split.inner == -1:
             raise Refused("several of its dimensions are known only with the data", "Give the inputs fixed dimensions.")
         rows = scope.reshape(right.name, right.lead, (outer, split.inner))
         found = scope.op("MatMul", rows, matrix)

@@ -15,6 +15,7 @@ import numpy as np
 
 from cntk_core.api import Node, Shape, elements
 from cntk_model_onnx.export.graph import END, TYPES, GraphWriter, Refused
+from cntk_model_onnx.sizes import are_free
 
 
 @attrs.frozen
@@ -59,7 +60,7 @@ def plain(shape: Shape) -> list[int]:
     Raises:
         Refused: there are several.
     """
-    found = [-1 if dim < 0 else int(dim) for dim in shape]
+    found = [-1 if are_free([dim]) else int(dim) for dim in shape]
     if found.count(-1) > 1:
         raise Refused("several of its dimensions are known only with the data", "Give the inputs fixed dimensions.")
     return found
@@ -162,7 +163,7 @@ class Scope:
         Raises:
             Refused: a dimension is open.
         """
-        if min(shape, default=0) < 0:
+        if are_free(shape):
             raise Refused("it repeats values along a dimension that is known only with the data")
         name = self.aligned(value, len(shape), like.lead)
         if value.lead == 1 and like.lead == 2:
@@ -219,6 +220,6 @@ def size_of(shape: Shape) -> int:
     Raises:
         Refused: that is known only with the data.
     """
-    if min(shape, default=0) < 0:
+    if are_free(shape):
         raise Refused("its dimensions are known only with the data", "Give the inputs fixed dimensions.")
     return elements(shape)

@@ -28,7 +28,7 @@ def initial_state(scope: Scope, node: Node, values: Sequence[Value], like: Value
     if state.lead == 2:
         if node.attributes.time_step > 1:
             raise Refused("its initial state is a sequence, and it looks several frames away")
-        name = last_frames(scope, state) if node.op.traits.delay > 0 else _first_frames(scope, state)
+        name = last_frames(scope, state) if node.op.traits.delay == 1 else _first_frames(scope, state)
         state = attrs.evolve(state, name=name, lead=1)
     if elements(state.shape) != 1 and state.shape != node.known_shape:
         name = scope.reshape(state.name, state.lead, shape)
@@ -147,7 +147,7 @@ def chosen_end(node: Node) -> bool | None:
     attributes = flags.attributes
     if attributes.time_step != 1 or not attributes.default_hidden_activation or not _is_zero(flags.inputs[0]):
         return None
-    return flags.op.traits.delay < 0
+    return flags.op.traits.delay == -1
 
 
 def _is_zero(node: Node) -> bool:

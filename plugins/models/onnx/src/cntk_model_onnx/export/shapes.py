@@ -13,6 +13,7 @@ from cntk_core.api.engines import slice_ranges, transposed_axes
 from cntk_model_onnx.export.graph import END, Refused
 from cntk_model_onnx.export.scope import Scope, Value, plain, size_of
 from cntk_model_onnx.export.table import writes
+from cntk_model_onnx.sizes import are_free
 
 _REDUCTIONS = {"Sum": "ReduceSum", "LogSum": "ReduceLogSumExp", "Mean": "ReduceMean", "Max": "ReduceMax",
                "Min": "ReduceMin", "Prod": "ReduceProd"}  # fmt: skip
@@ -124,7 +125,7 @@ def _transpose(scope: Scope, node: Node, values: Sequence[Value]) -> str:
 
 def _ranges(value: Value, attributes: Any) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """Where parts of axes begin and end, and the axes, counted from the last one."""
-    if any(size < 0 for size in value.shape):  # a size that the data bring: what is counted from its end stays so
+    if are_free(value.shape):  # a size that the data bring: what is counted from its end stays so
         return attributes.begin, [end or END for end in attributes.end], [-axis for axis in attributes.axis]
     ranges = slice_ranges(value.shape, attributes)
     begins, ends = zip(*ranges.values(), strict=True)

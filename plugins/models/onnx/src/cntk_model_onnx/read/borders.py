@@ -10,7 +10,8 @@ from onnx import NodeProto
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import cntk_axis, length_of, picked, reshaped, tensor, turned
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Tensor, Unreadable, Value, numbers, whole
+from cntk_model_onnx.read.values import Tensor, Unreadable, Value, numbers, operand, whole
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -24,12 +25,14 @@ def _pad(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> V
     value, given = tensor(inputs[0]), attributes_of(node)
     widths = whole(inputs[1], "widths") if len(inputs) > 1 else list(given.get("pads", given.get("paddings", [])))
     fill = given.get("value", 0.0)
-    if len(inputs) > 2 and inputs[2] is not None:
-        fill = float(numbers(inputs[2], "value").reshape(-1)[0])
-    axes = whole(inputs[3], "axes") if len(inputs) > 3 and inputs[3] is not None else list(range(len(widths) // 2))
+    if (filling := operand(inputs, 2)) is not None:
+        fill = float(numbers(filling, "value").reshape(-1)[0])
+    along = operand(inputs, 3)
+    axes = list(range(len(widths) // 2)) if along is None else whole(along, "axes")
     if len(widths) != 2 * len(axes) or given.get("mode", "constant") not in _MODES:
         raise Unreadable("it pads in a way that is not known")
-    pairs = {axis % value.rank: (widths[index], widths[index + len(axes)]) for index, axis in enumerate(axes)}
+    both = zip(widths[: len(axes)], widths[len(axes) :], strict=True)
+    pairs = {axis % value.rank: pair for axis, pair in zip(axes, both, strict=True)}
     if pairs.pop(value.batch, (0, 0)) != (0, 0):
         raise Unreadable("it works along the samples of a minibatch")
     if given.get("mode") in ("edge", "wrap"):
@@ -51,7 +54,7 @@ def padded(
     for place, (head, foot) in widths.items():
         if head < 0 or foot < 0:
             size = value.shape[place]
-            if size < 0:
+            if are_free([size]):
                 raise Unreadable("it cuts an axis whose length is known only with the data")
             cut: dict[str, Any] = {
                 "begin": (max(-head, 0),),

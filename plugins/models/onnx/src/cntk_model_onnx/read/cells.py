@@ -120,11 +120,13 @@ class _Direction:
             more = {"beta": beta} if name == "hardsigmoid" else {}
             return lambda value: self._one(op, value, alpha=alpha, **more)
         if name == "affine":
-            return lambda value: self._sum(self._product(value, _number(alpha)), _number(beta))
+            return lambda value: self.plus(self.element_times(value, _number(alpha)), _number(beta))
         if name == "scaledtanh":
-            return lambda value: self._product(self._one("Tanh", self._product(value, _number(beta))), _number(alpha))
+            return lambda value: self.element_times(
+                self._one("Tanh", self.element_times(value, _number(beta))), _number(alpha)
+            )
         if name == "thresholdedrelu":
-            return lambda value: self._product(value, of_two(self._reader, "Greater", value, _number(alpha)))
+            return lambda value: self.element_times(value, of_two(self._reader, "Greater", value, _number(alpha)))
         raise Unreadable(f"its activation '{name[:40]}' is not known")
 
     def _initial(self, value: Value | None, number: int) -> Value:
@@ -149,10 +151,10 @@ class _Direction:
             return Constant(compute(left.array, right.array))
         return of_two(self._reader, op, left, right)
 
-    def _sum(self, left: Value, right: Value) -> Value:
+    def plus(self, left: Value, right: Value) -> Value:
         return self._both("Plus", np.add, left, right)
 
-    def _product(self, left: Value, right: Value) -> Value:
+    def element_times(self, left: Value, right: Value) -> Value:
         return self._both("ElementTimes", np.multiply, left, right)
 
     def _of_state(self, state: Value, weights: Constant) -> Value:
@@ -213,7 +215,7 @@ class _Direction:
         )
 
     def _rnn(self, x: Tensor, state: _State) -> _State:
-        found = self._functions[0](self._clipped(self._sum(x, self._of_state(state.output, self._r))))
+        found = self._functions[0](self._clipped(self.plus(x, self._of_state(state.output, self._r))))
         return _State(found, found)
 
     def _gru(self, x: Tensor, state: _State) -> _State:
@@ -221,34 +223,34 @@ class _Direction:
         f, g = self._functions
         h, size = state.output, self._hidden
         r, rb = self._r.array, self._rb
-        both = self._sum(self._of_state(h, Constant(r[:, : 2 * size].copy())), Constant(rb[: 2 * size]))
-        z = f(self._clipped(self._sum(self._gate(x, 0), self._gate(both, 0))))
-        reset = f(self._clipped(self._sum(self._gate(x, 1), self._gate(both, 1))))
+        both = self.plus(self._of_state(h, Constant(r[:, : 2 * size].copy())), Constant(rb[: 2 * size]))
+        z = f(self._clipped(self.plus(self._gate(x, 0), self._gate(both, 0))))
+        reset = f(self._clipped(self.plus(self._gate(x, 1), self._gate(both, 1))))
         last, bias = Constant(r[:, 2 * size :].copy()), Constant(rb[2 * size :])
         if self._given.get("linear_before_reset", 0):
-            inner = self._product(reset, self._sum(self._of_state(h, last), bias))
+            inner = self.element_times(reset, self.plus(self._of_state(h, last), bias))
         else:
-            inner = self._sum(self._of_state(self._product(reset, h), last), bias)
-        new = g(self._clipped(self._sum(self._gate(x, 2), inner)))
+            inner = self.plus(self._of_state(self.element_times(reset, h), last), bias)
+        new = g(self._clipped(self.plus(self._gate(x, 2), inner)))
         # (1 - z) * new + z * h
-        found = self._sum(new, self._product(z, self._sum(h, self._product(new, _number(-1.0)))))
+        found = self.plus(new, self.element_times(z, self.plus(h, self.element_times(new, _number(-1.0)))))
         return _State(found, found)
 
     def _lstm(self, x: Tensor, state: _State) -> _State:
         """Gates i, o, f, c in this order; peepholes are those of i, o, f."""
         f, g, h = self._functions
-        driven = self._sum(x, self._of_state(state.output, self._r))
+        driven = self.plus(x, self._of_state(state.output, self._r))
         i, o, forget, c = (self._gate(driven, number) for number in range(4))
         if self._peepholes:
-            i = self._sum(i, self._product(self._peepholes[0], state.cell))
-            forget = self._sum(forget, self._product(self._peepholes[2], state.cell))
+            i = self.plus(i, self.element_times(self._peepholes[0], state.cell))
+            forget = self.plus(forget, self.element_times(self._peepholes[2], state.cell))
         i = f(self._clipped(i))
-        kept = self._sum(_number(1.0), self._product(i, _number(-1.0)))
+        kept = self.plus(_number(1.0), self.element_times(i, _number(-1.0)))
         keep = kept if self._given.get("input_forget", 0) else f(self._clipped(forget))
-        cell = self._sum(self._product(keep, state.cell), self._product(i, g(self._clipped(c))))
+        cell = self.plus(self.element_times(keep, state.cell), self.element_times(i, g(self._clipped(c))))
         if self._peepholes:
-            o = self._sum(o, self._product(self._peepholes[1], cell))
-        return _State(self._product(f(self._clipped(o)), h(cell)), cell)
+            o = self.plus(o, self.element_times(self._peepholes[1], cell))
+        return _State(self.element_times(f(self._clipped(o)), h(cell)), cell)
 
 
 def _number(value: float) -> Constant:

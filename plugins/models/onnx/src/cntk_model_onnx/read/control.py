@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.kinds import kind_of_type
 from cntk_model_onnx.read.shapes import joined, length_of, part, squeezed, unsqueezed
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import WHOLE, Constant, Tensor, Unreadable, Value, numbers
+from cntk_model_onnx.read.values import WHOLE, Constant, Tensor, Unreadable, Value, numbers, operand
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -87,11 +88,12 @@ def _either(reader: Importer, condition: Value | None, yes: Value, no: Value) ->
 @reads("Loop")
 def _loop(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Sequence[Value]:
     body = _Body(reader, attributes_of(node)["body"])
-    most = _MOST_STEPS + 1
+    most: float = math.inf
     if inputs and inputs[0] is not None:
         trips = numbers(inputs[0], "number of steps").reshape(-1)[0]
         most = int(trips) if isinstance(trips, int | np.integer) else most
-    going = _truth(inputs[1], "its condition") if len(inputs) > 1 and inputs[1] is not None else True
+    condition = operand(inputs, 1)
+    going = condition is None or _truth(condition, "its condition")
     states = list(inputs[2:])
     rows: list[list[Value]] = []
     step = 0

@@ -14,6 +14,7 @@ from cntk_model_onnx.read.elementwise import chosen, of_two
 from cntk_model_onnx.read.shapes import cntk_axis
 from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable
 from cntk_model_onnx.read.windows import Windows
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -38,7 +39,7 @@ def dilated_pool(
         Unreadable: the places are known only with the data, or a window has too many.
     """
     sizes = image.shape[1:]
-    if min(sizes) < 0 or sum(windows.kernel) > _MOST_PLACES:
+    if are_free(sizes) or sum(windows.kernel) > _MOST_PLACES:
         raise Unreadable("its windows have gaps, and they or its input are too large")
     counts = [_count(windows, axis, size, ceil=ceil) for axis, size in enumerate(sizes)]
     needed = [

@@ -91,7 +91,7 @@ def _ordered(reader: Importer, operand: _Named, letters: str) -> _Named:
     if isinstance(operand.value, Constant):
         return _Named(Constant(np.expand_dims(operand.value.array.transpose(order), tuple(missing))), letters)
     found = turned(reader, operand.value, order)
-    return _Named(unsqueezed(reader, found, *missing) if missing else found, letters)
+    return _Named(unsqueezed(reader, found, *missing), letters)
 
 
 def _shaped(reader: Importer, operand: _Named, shape: Sequence[Any]) -> Value:

@@ -12,7 +12,7 @@ from cntk_core.api import Node
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.kinds import kinds_of
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, numbers
+from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, numbers, operand
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -263,7 +263,7 @@ def rounded(reader: Importer, value: Value | None) -> Tensor:
 @reads("QuantizeLinear")
 def _quantized(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value, scale, zero = _scaling(node, inputs)
-    kind = np.uint8 if len(inputs) < 3 or inputs[2] is None else zero.array.dtype
+    kind = np.uint8 if operand(inputs, 2) is None else zero.array.dtype
     if not np.issubdtype(kind, np.integer):
         raise Unreadable("it makes no whole numbers")
     found = rounded(reader, of_two(reader, "ElementTimes", value, _inverse(reader, scale)))
@@ -282,7 +282,8 @@ def _dequantized(reader: Importer, node: NodeProto, inputs: Sequence[Value | Non
 def _scaling(node: NodeProto, inputs: Sequence[Value | None]) -> tuple[Tensor, Constant, Constant]:
     """What is quantized, its scale and its zero, of all or of each element of an axis."""
     value, scale = inputs[0], numbers(inputs[1], "scale")
-    zero = numbers(inputs[2], "zero") if len(inputs) > 2 and inputs[2] is not None else np.zeros(scale.shape)
+    given_zero = operand(inputs, 2)
+    zero = np.zeros(scale.shape) if given_zero is None else numbers(given_zero, "zero")
     given = attributes_of(node)
     if not isinstance(value, Tensor) or given.get("block_size", 0) or scale.ndim > 1:
         raise Unreadable("it has scales for blocks")
@@ -297,8 +298,8 @@ def _clip(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> 
     given = attributes_of(node)
     limits = [given.get("min", -np.inf), given.get("max", np.inf)]
     for place, name in enumerate(("smallest value", "largest value")):
-        if len(inputs) > place + 1 and inputs[place + 1] is not None:
-            limits[place] = float(numbers(inputs[place + 1], name).reshape(-1)[0])
+        if (limit := operand(inputs, place + 1)) is not None:
+            limits[place] = float(numbers(limit, name).reshape(-1)[0])
     value = inputs[0]
     if not isinstance(value, Tensor):
         raise Unreadable("its input is constant")

@@ -90,8 +90,8 @@ def _slice(node: NodeProto, x: Sequence[Any]) -> Array:
     axes = axes_of(node, x, 3) or list(range(len(starts)))
     steps = x[4].tolist() if len(x) > 4 and x[4] is not None else [1] * len(axes)
     index = [slice(None)] * x[0].ndim
-    for axis, first, last, step in zip(axes, starts.tolist(), ends.tolist(), steps, strict=True):
-        index[axis] = slice(int(first), None if step < 0 and last < -(2**31) else int(last), int(step))
+    for axis, *ends_and_step in zip(axes, starts.tolist(), ends.tolist(), steps, strict=True):
+        index[axis] = slice(*map(int, ends_and_step))
     return np.asarray(x[0][tuple(index)])
 
 

@@ -199,7 +199,11 @@ class Importer:
                 raise UnsupportedError(f"'{self.path}' has the output '{info.name[:100]}', {what}, which is not read")
             if value is None:
                 raise ModelFormatError(f"'{self.path}' is damaged: nothing computes the output '{info.name[:100]}'")
-            node = self.node_of(value)
+            try:
+                node = self.node_of(value)
+            except Unreadable as error:
+                what = f"has the output '{info.name[:100]}', which cannot be read: {error}"
+                raise UnsupportedError(f"'{self.path}' {what}") from None
             if isinstance(node, Input | Parameter) or node in self.network.roots["output"]:
                 node = self.add("Pass", [node], near=info.name)
             if node.name != info.name and info.name and info.name not in self.network:
@@ -371,10 +375,12 @@ class Importer:
         """Return the parameter with the values of a constant, laid out like ``array``; weights of the file are learned.
 
         Raises:
-            Unreadable: they are no numbers.
+            Unreadable: they are no numbers, or there is none.
         """
         if array.dtype == object:
             raise Unreadable("it computes with the number of samples")
+        if not array.size:
+            raise Unreadable("a constant has no elements")
         small = not constant.name and array.size <= _SMALL
         content = (array.dtype.str, array.tobytes()) if small else id(constant.array)
         key = (constant.name or content, array.shape, array.strides)

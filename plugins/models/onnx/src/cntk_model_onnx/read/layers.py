@@ -14,8 +14,9 @@ from cntk_model_onnx.read.dilated import dilated_pool
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import tensor, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Constant, Tensor, Unreadable, Value, numbers
+from cntk_model_onnx.read.values import Constant, Tensor, Unreadable, Value, numbers, operand
 from cntk_model_onnx.read.windows import Windows
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -55,7 +56,7 @@ def _convolution(reader: Importer, node: NodeProto, inputs: Sequence[Value | Non
         dilation=tuple(windows.dilations[::-1]),
         groups=groups,
     )
-    bias = inputs[2] if len(inputs) > 2 else None
+    bias = operand(inputs, 2)
     return Tensor(_with_bias(reader, found, bias, len(windows.kernel)))
 
 
@@ -72,7 +73,6 @@ def _transposed(reader: Importer, node: NodeProto, inputs: Sequence[Value | None
     windows.upper = [max(0, high - each) for each, high in zip(more, windows.upper, strict=True)]
     settings = windows.settings()
     settings["kernel_shape"] = (*settings["kernel_shape"], weights.shape[1])
-    settings["stride"] = (*settings["stride"], 1)
     settings["lower_pad"], settings["upper_pad"] = (*settings["lower_pad"], 0), (*settings["upper_pad"], 0)
     found = reader.add(
         "Convolution",
@@ -80,11 +80,11 @@ def _transposed(reader: Importer, node: NodeProto, inputs: Sequence[Value | None
         **settings,
         map_count=(weights.shape[0],),
         transpose=True,
-        dilation=(*windows.dilations[::-1], 1),
+        dilation=tuple(windows.dilations[::-1]),
         groups=given.get("group", 1),
     )
     wide = padded(reader, Tensor(found), {axis + 1: (0, each) for axis, each in enumerate(extra)})
-    bias = inputs[2] if len(inputs) > 2 else None
+    bias = operand(inputs, 2)
     return Tensor(_with_bias(reader, wide.node, bias, rank))
 
 
@@ -172,7 +172,7 @@ def _instance_normalization(reader: Importer, node: NodeProto, inputs: Sequence[
     image, given = _image(inputs[0]), attributes_of(node)
     groups = given.get("num_groups", image.shape[0])
     rank = len(image.shape) - 1
-    flat = with_shape(reader, image.node, (groups, -1 if min(image.shape) < 0 else math.prod(image.shape) // groups))
+    flat = with_shape(reader, image.node, (groups, -1 if are_free(image.shape) else math.prod(image.shape) // groups))
     found = reader.add("LayerNormalization", [flat], axes=1, epsilon=given.get("epsilon", 1e-5))
     found = with_shape(reader, found, image.shape)
     for kind, each in zip(("ElementTimes", "Plus"), inputs[1:3], strict=True):

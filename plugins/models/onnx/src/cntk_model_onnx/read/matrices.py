@@ -14,7 +14,7 @@ from cntk_model_onnx.read.products import times
 from cntk_model_onnx.read.reductions import reduced
 from cntk_model_onnx.read.shapes import joined, length_of, part, repeated, tensor, turned
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, numbers, whole
+from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, numbers, operand, whole
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -105,7 +105,7 @@ _WITH_REGION = 11
 
 
 def _given(inputs: Sequence[Value | None], place: int) -> bool:
-    value = inputs[place] if len(inputs) > place else None
+    value = operand(inputs, place)
     return value is not None and not (isinstance(value, Constant) and not value.array.size)
 
 
@@ -115,11 +115,9 @@ def _repeats(given: dict[str, Any]) -> bool:
     rounding = given.get("nearest_mode", "round_prefer_floor")
     if given.get("mode", "nearest") != "nearest":
         return False
-    return how in ("half_pixel", "pytorch_half_pixel") if rounding.startswith("round") else _floors(how, rounding)
-
-
-def _floors(how: str, rounding: str) -> bool:
-    return how == "asymmetric" and rounding == "floor"
+    if rounding.startswith("round"):
+        return how in ("half_pixel", "pytorch_half_pixel")
+    return (how, rounding) == ("asymmetric", "floor")
 
 
 def _scales(

@@ -23,10 +23,21 @@ _MOST_STEPS = 512
 _MOST_PLACES = 1 << 22
 
 
+def _within(places: Array, sizes: Any) -> Array:
+    """Places counted from the begin of axes.
+
+    Raises:
+        Unreadable: some are not there.
+    """
+    if np.any(places != np.clip(places, -sizes, sizes - 1)):
+        raise Unreadable("it names places that are not there")
+    return np.asarray(places % sizes)
+
+
 def _positive(reader: Importer, value: Value | None, size: int) -> Value:
     """Places counted from the begin of an axis."""
     if isinstance(value, Constant):
-        return Constant(np.where(value.array < 0, value.array + size, value.array))
+        return Constant(_within(value.array, size))
     return chosen(
         reader, of_two(reader, "Less", value, _number(0)), of_two(reader, "Plus", value, _number(size)), value
     )
@@ -121,10 +132,8 @@ def _flat_places(indices: Array, sizes: Sequence[int], batch_dims: int = 0) -> A
     """Numbers of the parts that tuples of indices name, if the first axes of a tensor were one."""
     depth = indices.shape[-1]
     strides = [math.prod(sizes[batch_dims + place + 1 : batch_dims + depth]) for place in range(depth)]
-    bounds = np.asarray(sizes[batch_dims : batch_dims + depth])
-    if np.any(indices >= bounds) or np.any(indices < -bounds):
-        raise Unreadable("it names places that are not there")
-    found = (np.where(indices < 0, indices + bounds, indices) * np.asarray(strides, np.int64)).sum(-1)
+    inside = _within(indices, np.asarray(sizes[batch_dims : batch_dims + depth], np.int64))
+    found = (inside * np.asarray(strides, np.int64)).sum(-1)
     if batch_dims:
         count = math.prod(sizes[batch_dims : batch_dims + depth])
         rows = np.arange(math.prod(sizes[:batch_dims])).reshape(sizes[:batch_dims])

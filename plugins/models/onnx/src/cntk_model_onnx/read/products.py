@@ -14,7 +14,8 @@ from cntk_model_onnx.read.elementwise import together, without_samples
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import squeezed, tensor, turned, unsqueezed, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, is_zero
+from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, is_zero, operand
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -73,7 +74,7 @@ def by_parts(reader: Importer, left: Value | None, right: Value | None) -> Tenso
         raise Unreadable("it works along the samples of a minibatch")
     sides = [_side(reader, each, rank, batch, fold) for each in (left, right)]
     outer = [tuple(each.known_shape[:-2]) for each in sides]
-    whole = np.broadcast_shapes(*outer) if min(itertools.chain(*outer), default=0) >= 0 else None
+    whole = None if are_free(itertools.chain(*outer)) else np.broadcast_shapes(*outer)
     if whole is None or np.prod(whole, dtype=np.int64) > _MOST_PRODUCTS:
         raise Unreadable("it has too many products of matrices, or their number is known only with the data")
     if not whole:
@@ -122,7 +123,7 @@ def _gemm(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> 
     node_found = found.node
     if given.get("alpha", 1.0) != 1.0:
         node_found = reader.add("ElementTimes", [node_found, reader.number(given["alpha"])])
-    bias = inputs[2] if len(inputs) > 2 else None
+    bias = operand(inputs, 2)
     beta = given.get("beta", 1.0)
     found = Tensor(node_found, found.batch, found.fold)
     if bias is None or beta == 0.0 or (isinstance(bias, Constant) and is_zero(bias.array)):

@@ -12,7 +12,8 @@ from cntk_model_onnx.read.cells import unrolled
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import part, tensor, turned, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, is_zero, numbers
+from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, is_zero, numbers, operand
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -78,16 +79,16 @@ def _check(kind: str, given: dict[str, Any], inputs: Sequence[Value | None], val
         raise Unreadable("its cells have other activations, or are clipped")
     if kind == "GRU" and not given.get("linear_before_reset", 0):
         raise Unreadable("its cells reset the state before the product (linear_before_reset=0)")
-    if len(inputs) > 4 and inputs[4] is not None:
-        lengths = inputs[4]
-        if not isinstance(lengths, Constant) or any(each != value.shape[0] for each in lengths.array.reshape(-1)):
-            raise Unreadable("its sequences have lengths")
+    lengths = operand(inputs, 4)
+    whole = isinstance(lengths, Constant) and all(each == value.shape[0] for each in lengths.array.reshape(-1))
+    if lengths is not None and not whole:
+        raise Unreadable("its sequences have lengths")
     for state in inputs[5:7]:
         if isinstance(state, Constant) and state.array.shape[-1:] != (given["hidden_size"],):
             raise Unreadable("its first state does not have the size that it says")
         if state is not None and not (isinstance(state, Constant) and is_zero(state.array)):
             raise Unreadable("it begins with a state that is not 0")
-    if len(inputs) > 7 and inputs[7] is not None and not is_zero(numbers(inputs[7], "peepholes")):
+    if (peepholes := operand(inputs, 7)) is not None and not is_zero(numbers(peepholes, "peepholes")):
         raise Unreadable("its cells have peepholes")
     return {"LSTM": "lstm", "GRU": "gru"}.get(kind, "rnnReLU" if relu else "rnnTanh")
 
@@ -98,11 +99,8 @@ def _weights(kind: str, inputs: Sequence[Value | None], directions: int, hidden:
     gates = len(_GATES[kind])
     if w.ndim != 3 or w.shape[:2] != (directions, gates * hidden) or r.shape != (directions, gates * hidden, hidden):
         raise Unreadable("its weights do not have the sizes that it says")
-    b = (
-        numbers(inputs[3], "bias")
-        if len(inputs) > 3 and inputs[3] is not None
-        else np.zeros((directions, 2 * gates * hidden))
-    )
+    bias = operand(inputs, 3)
+    b = np.zeros((directions, 2 * gates * hidden)) if bias is None else numbers(bias, "bias")
     if b.shape != (directions, 2 * gates * hidden):
         raise Unreadable("its bias does not have the size that it says")
     return [w, r, b]
@@ -127,7 +125,7 @@ def _last(reader: Importer, value: Tensor, directions: int, *, backward: bool) -
     found = []
     for direction in range(directions):
         first = backward or direction == 1
-        if steps < 0 and not first:
+        if are_free([steps]) and not first:
             place: dict[str, Any] = {"begin": (-1,), "end": (0,), "axis": (rank,)}
         else:
             index = 0 if first else int(steps) - 1

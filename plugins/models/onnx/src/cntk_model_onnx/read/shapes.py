@@ -14,7 +14,18 @@ from cntk_core.api import Node
 from cntk_model_onnx.read.elementwise import chosen, without_samples
 from cntk_model_onnx.read.folding import attributes_of, axes_of
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import WHOLE, Constant, Multiple, Tensor, Unreadable, Value, numbers, whole
+from cntk_model_onnx.read.values import (
+    WHOLE,
+    Constant,
+    Multiple,
+    Tensor,
+    Unreadable,
+    Value,
+    numbers,
+    operand,
+    whole,
+)
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -113,7 +124,7 @@ def reshaped(reader: Importer, value: Tensor, target: Sequence[Any]) -> Tensor:
 
 
 def _whole_reshaped(reader: Importer, value: Tensor, target: Sequence[Any]) -> Tensor:
-    found = _resolved(target, math.prod(value.shape)) if min(value.shape, default=0) >= 0 else tuple(target)
+    found = tuple(target) if are_free(value.shape) else _resolved(target, math.prod(value.shape))
     if found is None:
         raise Unreadable(f"its new shape does not fit: {value.shape} as ({', '.join(map(str, target))})")
     if not found:
@@ -125,7 +136,7 @@ def with_shape(reader: Importer, node: Node, shape: Sequence[int]) -> Node:
     """Return a node with another sample shape; one dimension may be open."""
     if tuple(node.known_shape) == tuple(shape):
         return node
-    dims = [0 if dim < 0 else int(dim) for dim in reversed(shape)]
+    dims = [0 if are_free([dim]) else int(dim) for dim in reversed(shape)]
     if dims.count(0) > 1:
         raise Unreadable("several dimensions are known only with the data")
     return reader.add("Reshape", [node], dims=tuple(dims or [1]))
@@ -193,7 +204,7 @@ def _squeeze(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
     dims = [size for place, size in enumerate(own) if place not in gone and place != value.batch]
     if value.batch == WHOLE:
         return _whole_reshaped(reader, value, dims)
-    batch = value.batch - sum(place < value.batch for place in gone)
+    batch = _before(value.batch, gone)
     if value.fold != 1:
         dims.insert(batch, abs(value.fold))
     return Tensor(with_shape(reader, value.node, dims), batch, value.fold)
@@ -229,7 +240,7 @@ def squeezed(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
     gone = {axis % value.rank for axis in axes}
     places = {value.place(axis) for axis in gone}
     dims = [size for place, size in enumerate(value.shape) if place not in places]
-    batch = value.batch - sum(axis < value.batch for axis in gone)
+    batch = value.batch if value.batch == WHOLE else _before(value.batch, gone)
     return Tensor(with_shape(reader, value.node, dims or [1]), batch, value.fold) if dims else _scalar(reader, value)
 
 
@@ -270,7 +281,7 @@ def size_of(value: Tensor, axis: int) -> int:
         Unreadable: that is known only with the data, or the axis is that of the samples.
     """
     size = value.shape[value.place(axis)]
-    if size < 0:
+    if are_free([size]):
         raise Unreadable("it counts along an axis whose length is known only with the data")
     return int(size)
 
@@ -280,8 +291,9 @@ def _slice(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) ->
     found, given = tensor(inputs[0]), attributes_of(node)
     if len(inputs) > 2:
         starts, ends = whole(inputs[1], "starts"), whole(inputs[2], "ends")
-        axes = whole(inputs[3], "axes") if len(inputs) > 3 and inputs[3] is not None else list(range(len(starts)))
-        steps = whole(inputs[4], "steps") if len(inputs) > 4 and inputs[4] is not None else [1] * len(starts)
+        along, by = operand(inputs, 3), operand(inputs, 4)
+        axes = list(range(len(starts))) if along is None else whole(along, "axes")
+        steps = [1] * len(starts) if by is None else whole(by, "steps")
     else:
         starts, ends = list(given["starts"]), list(given["ends"])
         axes, steps = list(given.get("axes", range(len(starts)))), [1] * len(starts)
@@ -329,6 +341,8 @@ def _concat(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     nodes: list[Node] = []
     for each in inputs:
         if isinstance(each, Constant):
+            if each.rank == like.rank and not each.array.shape[axis]:
+                continue
             nodes.append(reader.parameter(each, without_samples(each.array, like.rank, like.batch, like.fold)))
         elif isinstance(each, Tensor) and (each.batch, each.fold, each.rank) == (like.batch, like.fold, like.rank):
             nodes.append(each.node)
@@ -342,8 +356,8 @@ def _split(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) ->
     value, given = tensor(inputs[0]), attributes_of(node)
     axis = given.get("axis", 0)
     size = size_of(value, axis)
-    if len(inputs) > 1 and inputs[1] is not None:
-        lengths = whole(inputs[1], "lengths")
+    if (listed := operand(inputs, 1)) is not None:
+        lengths = whole(listed, "lengths")
     else:
         count = given.get("num_outputs", len(node.output))
         lengths = list(given.get("split", [])) or [-(-size // count)] * (count - 1)
@@ -386,7 +400,7 @@ def _expand(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     place = value.batch_of(rank)
     if place != WHOLE and wide[place] != 1:
         raise Unreadable("it repeats samples")
-    if any(dim < 0 for dim in wide):
+    if are_free(wide):
         raise Unreadable("it repeats elements along an axis whose length is known only with the data")
     if math.prod(wide) > _MOST_PARTS << 10:
         raise Unreadable("it repeats its input too often")
@@ -399,7 +413,7 @@ def repeated(reader: Importer, value: Tensor, axis: int, times: int) -> Tensor:
     """Return a tensor with each element of an axis several times, one beside the other."""
     place = value.place(axis)
     shape = value.shape
-    if shape[place] < 0 or not 1 <= times <= _MOST_PARTS:
+    if are_free([shape[place]]) or not 1 <= times <= _MOST_PARTS:
         raise Unreadable("it repeats elements along an axis whose length is known only with the data")
     wide = with_shape(reader, value.node, (*shape[: place + 1], 1, *shape[place + 1 :]))
     ones = np.ones((times, *[1] * (len(shape) - 1 - place)))
@@ -411,7 +425,8 @@ def repeated(reader: Importer, value: Tensor, axis: int, times: int) -> Tensor:
 @reads("Trilu")
 def _triangle(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value = tensor(inputs[0])
-    diagonal = whole(inputs[1], "diagonal")[0] if len(inputs) > 1 and inputs[1] is not None else 0
+    shift = operand(inputs, 1)
+    diagonal = 0 if shift is None else whole(shift, "diagonal")[0]
     sizes = size_of(value, -2), size_of(value, -1)
     upper = attributes_of(node).get("upper", 1)
     mask = np.triu(np.ones(sizes), diagonal) if upper else np.tril(np.ones(sizes), diagonal)

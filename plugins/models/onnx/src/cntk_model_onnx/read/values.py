@@ -7,6 +7,7 @@ axis of samples and heads. What does not depend on the inputs is a constant, siz
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -121,10 +122,10 @@ class Tensor:
         rank = self.rank
         if not -rank <= axis < rank:
             raise Unreadable(f"its input has no axis {axis}")
-        axis %= rank
-        if axis == self.batch:
+        if axis % rank == self.batch:
             raise Unreadable("it works along the samples of a minibatch")
-        return axis if axis < self.batch or self.batch == WHOLE else axis - (self.fold == 1)
+        own = [each for each in range(rank) if each != self.batch or self.fold != 1]
+        return own.index(axis % rank)
 
     def batch_of(self, rank: int) -> int:
         """Where the samples' axis is if the tensor is combined with one of so many axes."""
@@ -155,6 +156,11 @@ def whole(value: Value | None, what: str) -> list[int]:
     if array.size > 64 or any(isinstance(each, Multiple) for each in array.reshape(-1).tolist()):
         raise Unreadable(f"its {what} must be constant")
     return [int(each) for each in array.reshape(-1).tolist()]
+
+
+def operand(inputs: Sequence[Value | None], place: int) -> Value | None:
+    """Return an input of a node; None if it is left out."""
+    return inputs[place] if place < len(inputs) else None
 
 
 def is_zero(array: Array) -> bool:

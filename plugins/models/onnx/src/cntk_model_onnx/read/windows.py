@@ -9,6 +9,7 @@ import attrs
 
 from cntk_model_onnx.read.borders import padded
 from cntk_model_onnx.read.values import Tensor, Unreadable
+from cntk_model_onnx.sizes import are_free
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -54,7 +55,7 @@ class Windows:
 
     def _pad_alike(self, sizes: Sequence[int], *, upper: bool) -> None:
         """Pad so that there is a window for each stride."""
-        if min(sizes) < 0:
+        if are_free(sizes):
             raise Unreadable("its padding depends on sizes that are known only with the data")
         for axis, (size, step, reach) in enumerate(zip(sizes, self.strides, self.reach, strict=True)):
             total = max((-(-size // step) - 1) * step + reach - size, 0)
@@ -63,7 +64,7 @@ class Windows:
 
     def rests(self, sizes: Sequence[int], *, ceil: bool = False) -> list[int] | None:
         """Elements behind the last window (negative: that it lacks); None if the sizes are not known."""
-        if min(sizes) < 0:
+        if are_free(sizes):
             return None
         found = []
         for axis, (size, step, reach) in enumerate(zip(sizes, self.strides, self.reach, strict=True)):

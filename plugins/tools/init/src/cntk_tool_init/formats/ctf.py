@@ -60,7 +60,7 @@ class Seen:
         numbers = [float(part) for part in parts]
         self.width = max(self.width, len(numbers))
         if parts:
-            self.one_hot &= len(numbers) > 1 and sorted(numbers)[-2:] == [0.0, 1.0] and min(numbers) == 0
+            self.one_hot &= sorted(numbers)[-2:] == [0.0, 1.0] and min(numbers) == 0
         self.sum += sum(numbers)
         self.squares += sum(number * number for number in numbers)
 
@@ -85,7 +85,6 @@ class Text(Data):
 
     def __init__(self, path: Path, wishes: Wishes) -> None:
         self.path = path
-        self._wishes = wishes
         self.streams: dict[str, Seen] = {}
         self.sequences = self.rows = 0
         self._look()
@@ -174,9 +173,9 @@ class Text(Data):
     def odd(self) -> Sequence[str]:
         """Streams that are left out, and sparse widths, which only the data tell."""
         rest = [name for name in self.streams if name not in (self.x.name, self.y.name)]
-        lines = [f"the streams {', '.join(rest)} are not used"] if rest else []
+        lines = [f"not used: {', '.join(rest)}"] if rest else []
         lines += [
-            f"{one.name} has {one.width} values because {one.width - 1} is the largest place in the file; "
+            f"{one.name} has {several(one.width, 'value')} because {one.width - 1} is the largest place in the file; "
             "change dim in the recipe if there are more"
             for one in (self.x, self.y)
             if one.sparse
@@ -190,7 +189,7 @@ class Text(Data):
 
     @property
     def _splits(self) -> bool:
-        return self._wishes.held_out is None and self._wishes.every > 0
+        return self._wishes.held_out is None and bool(self._wishes.every)
 
     def prepare(self, folder: Path, task: str) -> Prepared:
         """Split the file by sequences, if some are to be held out."""

@@ -31,6 +31,7 @@ class Pictures(Data):
     """
 
     tasks = (CLASSIFY,)
+    takes_second = False
 
     def __init__(
         self, title: str, where: Path, items: Sequence[tuple[Path, int]], classes: Sequence[str], wishes: Wishes

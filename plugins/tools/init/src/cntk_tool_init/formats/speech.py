@@ -100,6 +100,7 @@ class Speech(Data):
     """Utterances with a label for each frame. A subclass says in which files."""
 
     tasks = (CLASSIFY,)
+    takes_second = False
     suffix = ".scp"
 
     def __init__(self, listing: Path, labels: Path, wishes: Wishes) -> None:

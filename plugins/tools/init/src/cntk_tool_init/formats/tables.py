@@ -32,9 +32,10 @@ class Table(Data):
         DataError: it cannot be read, or has nothing to learn from.
     """
 
+    takes_second = False  # it would need the same columns in the same coding
+
     def __init__(self, path: Path, wishes: Wishes) -> None:
         self.path = path
-        self._wishes = wishes
         self.title, self.columns = read_table(path)
         self.rows = len(self.columns[0].values) if self.columns else 0
         self._wishes = wishes.of(self.rows)
@@ -96,9 +97,7 @@ class Table(Data):
     @property
     def writes(self) -> Sequence[str]:
         """The parts, the names of columns, and of classes."""
-        two = self._wishes.held_out is not None
-        names = [f"train{_SUFFIX}", f"heldout{_SUFFIX}"] if two else split_names(self._wishes, _SUFFIX)
-        return [*names, "features.txt", "classes.txt"]
+        return [*split_names(self._wishes, _SUFFIX), "features.txt", "classes.txt"]
 
     def prepare(self, folder: Path, task: str) -> Prepared:
         """Write the rows as text."""
@@ -106,12 +105,6 @@ class Table(Data):
         x = np.concatenate([one.numbers() for one in self.used], axis=1)
         known = ~np.isnan(self.y.values) if self.y.is_number else self.y.values != ""
         parts = [np.flatnonzero(known)]
-        if wishes.held_out is not None:
-            raise DataError(
-                "a second table would need the same columns in the same coding",
-                where=Location(str(wishes.held_out)),
-                hint="Put the tables into one, and say how much is held out: --held-out 0.2",
-            )
         if wishes.every:
             out = np.array([wishes.holds_out(number) for number in range(len(parts[0]))])
             parts = [parts[0][~out], parts[0][out]]
@@ -143,10 +136,10 @@ class Arrays(Data):
     """
 
     title = "NumPy arrays (npz)"
+    takes_second = False
 
     def __init__(self, path: Path, wishes: Wishes) -> None:
         self.path = path
-        self._wishes = wishes
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.arrays = {name: file[name] for name in file.files}

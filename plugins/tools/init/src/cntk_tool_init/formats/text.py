@@ -42,7 +42,6 @@ class Sentences(Data):
 
     def __init__(self, path: Path, wishes: Wishes) -> None:
         self.path = path
-        self._wishes = wishes
         self.words: Counter[str] = Counter()
         self.sentences = self.empty = 0
         for words in _sentences(path):
@@ -81,13 +80,11 @@ class Sentences(Data):
     def prepare(self, folder: Path, task: str) -> Prepared:
         """Write the text with the ends of sentences."""
         wishes = self._wishes
-        counts = [0, 0]
         names = self.writes[:-3]
         parts: list[list[str]] = [[], []]
         for number, words in enumerate(_sentences(self.path)):
             which = int(wishes.held_out is None and wishes.holds_out(number))
             parts[which].append(f"{END} {' '.join(words)} {END}\n")
-            counts[which] += len(words) + 1
         if wishes.held_out is not None:
             parts[1] = [f"{END} {' '.join(words)} {END}\n" for words in _sentences(wishes.held_out)]
         for name, lines in zip(names, parts, strict=False):
@@ -102,7 +99,6 @@ class Sentences(Data):
             Stream("labels", 4),
             readers[0],
             readers[1] if len(readers) > 1 else (),
-            samples=counts[0],
             sequential=True,
             words=kept,
             before=vocabulary,
@@ -183,7 +179,6 @@ class TaggedWords(Data):
 
     def __init__(self, path: Path, wishes: Wishes) -> None:
         self.path = path
-        self._wishes = wishes
         self.sentences = list(_tagged(path))
         self._wishes = wishes.of(len(self.sentences))
         self.words = Counter(word for sentence in self.sentences for word, _ in sentence)
@@ -216,7 +211,7 @@ class TaggedWords(Data):
         parts: list[list[list[tuple[str, str]]]] = [[], given or []]
         for number, sentence in enumerate(self.sentences):
             parts[int(given is None and wishes.holds_out(number))].append(sentence)
-        usual = self.tags.most_common(1)[0][0]
+        usual = max(self.tags, key=self.tags.__getitem__)
         names = self.writes[:-2]
         for name, part in zip(names, parts, strict=False):
             text = "".join("".join(f"{w} {t}\n" for w, t in one) + f"{END} {usual}\n\n" for one in part)

@@ -26,7 +26,6 @@ class Columns(Data):
 
     def __init__(self, path: Path, wishes: Wishes) -> None:
         self.path = path
-        self._wishes = wishes
         self.lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
         self._wishes = wishes.of(len(self.lines))
         rows = [line.split() for line in self.lines]
@@ -90,7 +89,7 @@ class Columns(Data):
 
     @property
     def _splits(self) -> bool:
-        return self._wishes.held_out is None and self._wishes.every > 0
+        return self._wishes.held_out is None and bool(self._wishes.every)
 
     def prepare(self, folder: Path, task: str) -> Prepared:
         """Split the rows, and write the names of classes."""

@@ -200,7 +200,7 @@ def last(seq: Any, name: str = "") -> Function:
 def where(condition: Any, name: str = "") -> Function:
     """The numbers of the steps where a condition is not 0."""
     flags = one(condition)
-    return block("Sequence::Where", name, [flags], lambda a: _where(a, attributes=_new_axis(flags, None)))
+    return block("Where", name, [flags], lambda a: _where(a, attributes=_new_axis(flags, None)))
 
 
 def gather(seq: Any, condition: Any, new_sequence_axis_typeinfo: Any = None, name: str = "") -> Function:

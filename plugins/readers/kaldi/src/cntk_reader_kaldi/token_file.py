@@ -1,7 +1,7 @@
-"""The words and numbers of a file that Kaldi's nnet1 writes, in binary or text form.
+"""The words and numbers of a file that Kaldi writes for one object (nnet1's networks, models), in binary or text form.
 
-A component is its name in angle brackets, how many values it gives and takes, some named numbers, and its arrays. In
-binary form a whole number follows a byte 4, a real one a byte 4 or 8; arrays begin as those of archives do.
+Names stand in angle brackets, with numbers and arrays behind them. In binary form a whole number follows a byte 4, a
+real one a byte 4 or 8; arrays begin as those of archives do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import struct
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,32 +23,54 @@ _BLANK = b" \t\r\n"
 _LONGEST = 100
 _KINDS: dict[bytes, np.dtype[Any]] = {b"F": np.dtype("<f4"), b"D": np.dtype("<f8")}
 _HINT = "featureTransform is a file of Kaldi's nnet1, as nnet-concat and nnet-initialize write it."
+_CUT = "The file is damaged or was not copied to its end."
 
 
-class Nnet1File(ABC):
-    """Reads a file from its beginning to its end. Every method raises DataError where something else stands."""
+class TokenFile(ABC):
+    """Reads a file from its beginning to its end. Every method raises DataError where something else stands.
 
-    def __init__(self, path: Path, data: bytes) -> None:
+    Attributes:
+        binary: whether it is in binary form.
+    """
+
+    binary: ClassVar[bool]
+
+    def __init__(self, path: Path, data: bytes, hint: str) -> None:
         self.path = path
         self.data = data
+        self.hint = hint
 
     @staticmethod
-    def open(path: Path, where: Location) -> Nnet1File:
-        """Open a file, binary or text. Raises DataError if it cannot be read."""
+    def open(path: Path, where: Location | None, what: str = "featureTransform", hint: str = _HINT) -> TokenFile:
+        """Open a file, binary or text.
+
+        Args:
+            path: of the file.
+            where: the place that names it.
+            what: what it is called there.
+            hint: what it should be, for messages.
+
+        Raises:
+            DataError: it cannot be read.
+        """
         try:
             data = path.read_bytes()
         except (OSError, ValueError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
-            raise DataError(f"cannot open the featureTransform '{path}': {reason}", where=where) from None
-        return _BinaryFile(path, data) if data.startswith(b"\0B") else _TextFile(path, data)
+            raise DataError(f"cannot open the {what} '{path}': {reason}", where=where) from None
+        return (_BinaryFile if data.startswith(b"\0B") else _TextFile)(path, data, hint)
 
     @abstractmethod
-    def wrong(self, message: str, hint: str = _HINT) -> DataError:
+    def wrong(self, message: str, hint: str | None = None) -> DataError:
         """Return the error that something is wrong at the place that was read last."""
 
     @abstractmethod
     def peek_name(self) -> bool:
         """Tell whether a name in angle brackets comes next."""
+
+    @abstractmethod
+    def peeks(self, name: str) -> bool:
+        """Tell whether this name comes next."""
 
     @abstractmethod
     def name(self) -> str:
@@ -70,24 +92,24 @@ class Nnet1File(ABC):
     def array(self, *shape: int) -> NDArray[np.float64]:
         """Read a vector or a matrix of this shape."""
 
-    def skip_named_numbers(self) -> None:
-        """Pass over what training needs: names with a number behind each."""
-        while self.peek_name():
-            self.name()
-            self.real()
 
+class _BinaryFile(TokenFile):
+    binary: ClassVar[bool] = True
 
-class _BinaryFile(Nnet1File):
-    def __init__(self, path: Path, data: bytes) -> None:
-        super().__init__(path, data)
+    def __init__(self, path: Path, data: bytes, hint: str) -> None:
+        super().__init__(path, data, hint)
         self._at = self._last = 2
 
-    def wrong(self, message: str, hint: str = _HINT) -> DataError:
-        return DataError(f"'{self.path}', byte {self._last}: {message}", hint=hint)
+    def wrong(self, message: str, hint: str | None = None) -> DataError:
+        return DataError(f"'{self.path}', byte {self._last}: {message}", hint=hint or self.hint)
 
     def peek_name(self) -> bool:
         self._skip_blank()
         return self.data[self._at : self._at + 1] == b"<"
+
+    def peeks(self, name: str) -> bool:
+        self._skip_blank()
+        return self.data.startswith(name.encode() + b" ", self._at)
 
     def name(self) -> str:
         self._skip_blank()
@@ -134,7 +156,7 @@ class _BinaryFile(Nnet1File):
     def _take(self, count: int, what: str) -> bytes:
         self._last = self._at
         if count < 0 or self._at + count > len(self.data):
-            raise self.wrong(f"the file ends inside {what}", "The file is damaged or was not copied to its end.")
+            raise self.wrong(f"the file ends inside {what}", _CUT)
         self._at += count
         return self.data[self._last : self._at]
 
@@ -143,19 +165,24 @@ class _BinaryFile(Nnet1File):
             self._at += 1
 
 
-class _TextFile(Nnet1File):
-    def __init__(self, path: Path, data: bytes) -> None:
-        super().__init__(path, data)
+class _TextFile(TokenFile):
+    binary: ClassVar[bool] = False
+
+    def __init__(self, path: Path, data: bytes, hint: str) -> None:
+        super().__init__(path, data, hint)
         self._words = _WORD.finditer(data)
         self._next: re.Match[bytes] | None = next(self._words, None)
         self._last = 0
 
-    def wrong(self, message: str, hint: str = _HINT) -> DataError:
+    def wrong(self, message: str, hint: str | None = None) -> DataError:
         line = self.data.count(b"\n", 0, self._last) + 1
-        return DataError(message, where=Location(str(self.path), line), hint=hint)
+        return DataError(message, where=Location(str(self.path), line), hint=hint or self.hint)
 
     def peek_name(self) -> bool:
         return self._next is not None and self._next[0].startswith(b"<")
+
+    def peeks(self, name: str) -> bool:
+        return self._next is not None and self._next[0] == name.encode()
 
     def name(self) -> str:
         if self._next is None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location
-from cntk_reader_kaldi.nnet1_file import Nnet1File
+from cntk_reader_kaldi.nnet1_components import Component, read_components
 
 Frames = NDArray[Any]
 
@@ -113,73 +113,9 @@ def read_transform(path: Path, where: Location) -> Transform:
     Raises:
         DataError: it cannot be read, or has a component that is no transform of features.
     """
-    file = Nnet1File.open(path, where)
-    steps: list[Step] = []
-    dims: list[int] = []
-    while (name := file.name()) not in ("", "</Nnet>"):
-        if name in ("<Nnet>", "<!EndOfComponent>"):
-            continue
-        read = _COMPONENTS.get(name)
-        if read is None:
-            known = ", ".join(one.strip("<>") for one in _COMPONENTS)
-            hint = f"These are known: {known}. Write the transformed features to an archive with Kaldi's nnet-forward."
-            raise file.wrong(f"the component {name} is not known here", hint)
-        output, given = file.integer(), file.integer()
-        if min(output, given) < 1 or (dims and dims[-1] != given):
-            before = f", and the one before it gives {dims[-1]}" if dims else ""
-            raise file.wrong(f"{name} takes {given} values and gives {output}{before}")
-        dims += [output] if dims else [given, output]
-        steps += read(file, output, given)
-    if not steps:
-        raise file.wrong("there are no components")
-    return Transform(dims[0], dims[-1], tuple(steps))
-
-
-def _read_splice(file: Nnet1File, output: int, given: int) -> list[Step]:
-    offsets = file.integers()
-    if len(offsets) * given != output:
-        raise file.wrong(f"<Splice> has {len(offsets)} offsets, but makes {output} values out of {given}")
-    return [_Pick(np.array(offsets, dtype=np.int64))]
-
-
-def _read_copy(file: Nnet1File, output: int, given: int) -> list[Step]:
-    places = file.integers()
-    if len(places) != output or not all(1 <= place <= given for place in places):
-        raise file.wrong(f"<Copy> must name {output} values from 1 to {given}")
-    return [_Columns(np.array(places, dtype=np.int64) - 1)]
-
-
-def _read_shift(file: Nnet1File, output: int, given: int) -> list[Step]:
-    file.skip_named_numbers()
-    return [_Add(file.array(_same(file, output, given)))]
-
-
-def _read_scale(file: Nnet1File, output: int, given: int) -> list[Step]:
-    file.skip_named_numbers()
-    return [_Scale(file.array(_same(file, output, given)))]
-
-
-def _read_linear(file: Nnet1File, output: int, given: int) -> list[Step]:
-    file.skip_named_numbers()
-    return [_Times(file.array(output, given))]
-
-
-def _read_affine(file: Nnet1File, output: int, given: int) -> list[Step]:
-    return [*_read_linear(file, output, given), _Add(file.array(output))]
-
-
-def _each(function: Callable[[Frames], Frames]) -> Callable[[Nnet1File, int, int], list[Step]]:
-    def read(file: Nnet1File, output: int, given: int) -> list[Step]:
-        _same(file, output, given)
-        return [_Each(function)]
-
-    return read
-
-
-def _same(file: Nnet1File, output: int, given: int) -> int:
-    if output != given:
-        raise file.wrong(f"the component takes {given} values and gives {output}: they should be equally many")
-    return output
+    found = read_components(path, where, _STEPS, _UNKNOWN)
+    steps = [step for one in found for step in _STEPS[one.kind](one)]
+    return Transform(found[0].given, found[-1].output, tuple(steps))
 
 
 def _sigmoid(frames: Frames) -> Frames:
@@ -200,18 +136,19 @@ def _to_length_one(frames: Frames) -> Frames:
     return found
 
 
-_COMPONENTS: Mapping[str, Callable[[Nnet1File, int, int], list[Step]]] = {
-    "<Splice>": _read_splice,
-    "<Copy>": _read_copy,
-    "<AddShift>": _read_shift,
-    "<Rescale>": _read_scale,
-    "<AffineTransform>": _read_affine,
-    "<LinearTransform>": _read_linear,
-    "<Sigmoid>": _each(_sigmoid),
-    "<Tanh>": _each(np.tanh),
-    "<Softmax>": _each(_softmax),
-    "<LengthNormComponent>": _each(_to_length_one),
+_STEPS: Mapping[str, Callable[[Component], list[Step]]] = {
+    "Splice": lambda one: [_Pick(np.array(one.places, dtype=np.int64))],
+    "Copy": lambda one: [_Columns(np.array(one.places, dtype=np.int64))],
+    "AddShift": lambda one: [_Add(one.arrays["values"])],
+    "Rescale": lambda one: [_Scale(one.arrays["values"])],
+    "AffineTransform": lambda one: [_Times(one.arrays["W"]), _Add(one.arrays["b"])],
+    "LinearTransform": lambda one: [_Times(one.arrays["W"])],
+    "Sigmoid": lambda one: [_Each(_sigmoid)],
+    "Tanh": lambda one: [_Each(np.tanh)],
+    "Softmax": lambda one: [_Each(_softmax)],
+    "LengthNormComponent": lambda one: [_Each(_to_length_one)],
 }
+_UNKNOWN = "Write the transformed features to an archive with Kaldi's nnet-forward."
 
 
 def transform_of(path: Path | None, where: Location) -> Transform | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from cntk_core.system.console import SteadyStream, write_line
-from cntk_core.training.loop.criteria import Criterion, describe, number_format
+from cntk_core.training.loop.criteria import Criterion
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -17,6 +17,24 @@ if TYPE_CHECKING:
 STAMP = "%m/%d/%Y %H:%M:%S: "
 _REDRAW = 0.1
 """Seconds between two updates of the bar."""
+
+
+def number_format(precision: int, value: float) -> str:
+    """Print a number with this many decimals, or in scientific form where ``%g`` would choose it."""
+    kind = "e" if "e" in f"{value:.{precision}g}" else "f"
+    return f"{value:.{precision}{kind}}"
+
+
+def describe(name: str, criterion: Criterion) -> str:
+    """``ce = 0.12345678 * 2560``; a name that ends in s, but for a loss, counts errors and is shown in percent."""
+    value, counts_errors = criterion.average, name.endswith("s") and not name.lower().endswith("loss")
+    text = f"{number_format(3, 100 * value)}%" if counts_errors else number_format(8, value)
+    return f"{name} = {text} * {criterion.samples}"
+
+
+def averages(criteria: Mapping[str, Criterion]) -> dict[str, float]:
+    """Values per sample, by name."""
+    return {name: value.average for name, value in criteria.items()}
 
 
 class LineSink(Protocol):

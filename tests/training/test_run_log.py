@@ -8,9 +8,17 @@ import re
 import pytest
 from small import Lines
 
-from cntk_core.training.loop.criteria import Criterion, averages, describe, number_format, since
-from cntk_core.training.loop.progress import ProgressBar, RunLog, StreamLog, share_of_epoch
+from cntk_core.training.loop.criteria import Criterion, since
 from cntk_kit_recipes.session.rate_control import single
+from cntk_kit_recipes.session.run_log import (
+    ProgressBar,
+    RunLog,
+    StreamLog,
+    averages,
+    describe,
+    number_format,
+    share_of_epoch,
+)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +132,7 @@ def test_a_bar_shows_loss_and_rate_and_lines_stand_above_it(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     from rich.console import Console
 
-    import cntk_core.training.loop.progress as module
+    import cntk_kit_recipes.session.run_log as module
 
     stream = io.StringIO()
     real = module._make_progress
@@ -153,7 +161,7 @@ def test_a_bar_shows_loss_and_rate_and_lines_stand_above_it(monkeypatch):
 
 
 def test_a_bar_is_as_long_as_the_epoch(monkeypatch):
-    import cntk_core.training.loop.progress as module
+    import cntk_kit_recipes.session.run_log as module
 
     made = []
     real = module._make_progress
