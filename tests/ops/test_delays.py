@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slots import MINIBATCHES, SlotData, make_slots, walk
 
-from cntk_core.errors import DataError
+from cntk_core.errors import DataError, ShapeError
 from cntk_core.network.inference import shift_of
 from cntk_core.network.node import Node
 from cntk_core.ops.families.delays import TAIL
@@ -235,3 +235,15 @@ def test_a_slot_that_waits_keeps_its_state():
     waiting = make_slots([[], [2]], [False, True], [True, True])
     forward("PastValue", 1, [10 * x[:2]], context(waiting.layout, carried=carried))
     assert carried[TAIL][:, 0].tolist() == [[4.0, 5.0], [20.0, 30.0]]
+
+
+@pytest.mark.parametrize("op", ["PastValue", "FutureValue"])
+@pytest.mark.parametrize(
+    ("state", "fits"), [((2, 3), True), ((1,), True), ((1, 2, 3), True), ((6,), False), ((3, 2), False), ((3,), False)]
+)
+def test_an_initial_state_has_the_shape_of_the_value_or_is_a_number(op, state, fits):
+    if fits:
+        assert core_op(op).infer([(2, 3), state], DelayAttributes()) == (2, 3)
+        return
+    with pytest.raises(ShapeError, match="the initial state .* does not fit the value"):
+        core_op(op).infer([(2, 3), state], DelayAttributes())

@@ -167,7 +167,7 @@ def _classes(pick: random.Random) -> bytes:
     frames = [pick.randrange(9) for _ in range(pick.choice((1, 2, 5)))]
     match pick.randrange(4):
         case 0:
-            return b"\0B" + struct.pack(f"<bi{len(frames)}i", 4, len(frames), *frames)
+            return b"\0B" + b"".join(struct.pack("<bi", 4, number) for number in (len(frames), *frames))
         case 1:
             return " ".join(map(str, frames)).encode() + pick.choice((b"\n", b"", b" \n"))
         case 2:
@@ -197,9 +197,21 @@ def _judge_classes(data: bytes) -> Frames:
     if lead != 4 or not 0 <= frames <= len(data):
         raise ValueError("frames")
     try:
-        return _judge_posterior(data, frames)
+        return _judge_alignment(data, frames)
     except (ValueError, struct.error):
-        return [[_pair(number, 1.0)] for number in struct.unpack_from(f"<{frames}i", data, 7)]
+        return _judge_posterior(data, frames)
+
+
+def _judge_alignment(data: bytes, frames: int) -> Frames:
+    found = []
+    for frame in range(frames):
+        lead, number = struct.unpack_from("<bi", data, 7 + 5 * frame)
+        if lead != 4:
+            raise ValueError("no alignment")
+        found.append([_pair(number, 1.0)])
+    if data[7 + 5 * frames : 8 + 5 * frames] == b"\4":
+        raise ValueError("a posterior")
+    return found
 
 
 def _pair(number: int, weight: float) -> tuple[int, str]:

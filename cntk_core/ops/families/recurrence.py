@@ -36,9 +36,15 @@ class DelayAttributes:
 def _infer_delay(shapes: Sequence[Shape], attributes: DelayAttributes) -> Shape:
     if attributes.time_step < 1:
         raise ShapeError(f"timeStep must be at least 1, not {attributes.time_step}")
-    if len(shapes) > 1 and elements(shapes[1]) not in (1, elements(shapes[0])):
+    if len(shapes) > 1 and elements(shapes[1]) != 1 and _without_ones(shapes[1]) != _without_ones(shapes[0]):
         raise ShapeError(f"the initial state {show(shapes[1])} does not fit the value {show(shapes[0])}")
     return shapes[0]
+
+
+def _without_ones(shape: Shape) -> Shape:
+    """A shape without leading ones, which may be left out of an initial state."""
+    first = next((place for place, size in enumerate(shape) if size != 1), len(shape))
+    return shape[first:]
 
 
 def _complete_delay(shapes: Sequence[Shape], attributes: DelayAttributes) -> Sequence[Shape]:

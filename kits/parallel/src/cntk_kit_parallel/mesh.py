@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from cntk_core.errors import RankGone
 from cntk_kit_parallel.mesh_bytes import LARGEST, BadMessage, Bytes, await_room
@@ -51,8 +52,8 @@ class Mesh:
     def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
         self.rank, self.size, self.meeting = meeting.rank, meeting.size, meeting
         self._peers = connect(meeting, patience) if meeting.size > 1 else {}
-        self.addresses = {peer: line.connection.getpeername()[0] for peer, line in self._peers.items()}
-        self.own_address = next((line.connection.getsockname()[0] for line in self._peers.values()), LOOPBACK)
+        self.addresses = {peer: _host(line.connection.getpeername()) for peer, line in self._peers.items()}
+        self.own_address = next((_host(line.connection.getsockname()) for line in self._peers.values()), LOOPBACK)
         self._locks = {peer: threading.Lock() for peer in self._peers}
         self._changed = threading.Condition()
         self._mail: dict[tuple[int, int], deque[tuple[int, Bytes]]] = {}
@@ -364,3 +365,8 @@ def _read_view(tag: int, packed: bytes, size: int) -> View:
     if tag >= _ATTEMPTS or not lost <= set(range(size)):
         raise BadMessage("it is no view of the ranks")
     return View(tag // 2, lost, bool(tag % 2))
+
+
+def _host(name: Any) -> str:
+    """The host of a socket's name; sockets between processes of one machine have names of other kinds."""
+    return str(name[0]) if isinstance(name, tuple) else LOOPBACK

@@ -183,7 +183,7 @@ def test_ranks_get_them(monkeypatch):
         (watch.folder / launch.DONE).write_text("")
         return 0
 
-    monkeypatch.setattr(launch, "_find_launcher", lambda registry, ranks, elastic: Ranks.launcher(ranks))
+    monkeypatch.setattr(launch, "_find_launcher", lambda registry, ranks, **how: Ranks.launcher(ranks))
     monkeypatch.setattr(launch, "_run", run)
     assert main(["train", "r.cntk", "-n", "2", "--plugin", "p.py", "--no-plugin", "cntk-hook-tensorboard"]) == 0
     (command,) = seen

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from cntk_engine_cpu.compiler import compile_text
+from cntk_engine_cpu.sparse import RowGradient
 
 pytestmark = pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
 
@@ -75,3 +76,34 @@ def test_logaddexp_of_numbers_without_a_difference():
     with np.errstate(invalid="ignore"):
         expected = np.logaddexp(a, b)
     np.testing.assert_allclose(run("logaddexp", a, b), expected, rtol=1e-6)
+
+
+LARGEST = "def loop(matrix, y):\n    for i in range(len(y)):\n        y[i] = largest(matrix, i)\n"
+
+
+def test_the_largest_of_a_row_wherever_it_stands():
+    run_largest = compile_text(LARGEST, "loop", "float32", "void(float32[:, ::1], float32[::1])")
+    for width in (1, 2, 7, 8, 9, 16, 19):
+        rows = -np.ones((2 * width + 1, width), np.float32)
+        places = np.arange(width)
+        rows[places, places] = 3
+        rows[width + places, places] = np.nan
+        rows[2 * width] = np.nan
+        found = np.empty(len(rows), np.float32)
+        run_largest(rows, found)
+        assert found[:width].tolist() == [3] * width
+        # NaN is left out, unless all are
+        np.testing.assert_array_equal(found[width : 2 * width], [-1 if width > 1 else np.nan] * width)
+        assert np.isnan(found[2 * width])
+
+
+def test_gradients_by_rows_of_several_products_are_summed():
+    gradient = RowGradient()
+    gradient.add(np.array([1, 4]), np.array([[1.0, 2], [3, 4]]))
+    gradient.add(np.array([2, 4]), np.array([[10.0, 20], [30, 40]]))
+    assert gradient.rows.tolist() == [1, 2, 4]
+    assert gradient.block.tolist() == [[1, 2], [10, 20], [33, 44]]
+    gradient.clear()
+    assert gradient.rows is None
+    gradient.add(np.array([7]), np.array([[5.0, 6]]))
+    assert (gradient.rows.tolist(), gradient.block.tolist()) == ([7], [[5, 6]])

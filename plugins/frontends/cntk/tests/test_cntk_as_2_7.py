@@ -148,7 +148,7 @@ def test_members_of_functions_learners_and_trainers() -> None:
     assert not np.any(learner.create_checkpoint()["smoothed_gradients"][0])
     assert (learner.current_version(), learner.is_compatible_mode()) == (3, False)
     for none in ([], None):
-        with pytest.raises(ValueError, match="a trainer needs a learner at least"):
+        with pytest.raises(ValueError, match="a Trainer needs at least one learner"):
             C.Trainer(z, (C.reduce_sum(z), None), none)
     with pytest.raises(ValueError, match="an update needs the gradient of each parameter; there is none of Parameter"):
         learner.update({}, 1)

@@ -51,6 +51,7 @@ SELDOM: dict[str, Callable[[Sketch], Node]] = {
         for kind in ("PastValue", "FutureValue")
         for what, sizes, shape in (
             ("a number", (1,), (2, 3)), ("a number of two axes", (1, 1), (3,)), ("a matrix", (2, 3), (2, 3)),
+            ("a row", (1, 3), (3,)),
         )
     },
     **{

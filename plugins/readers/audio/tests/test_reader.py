@@ -369,3 +369,20 @@ def test_resampling_keeps_the_precision() -> None:
     assert resample(wave(100).astype(np.float32), Fraction(10, 9)).dtype == np.float32
     samples = wave(100)
     assert resample(samples, Fraction(1)) is samples
+
+
+@pytest.mark.parametrize("count", [2, 5, 6, 9])
+def test_many_malformed_utterances(make, count: int) -> None:
+    """The first five are shown, and how many more there are."""
+    Path("wav.scp").write_text(
+        "utt-a utt-a.wav\n" + "".join(f"x{number} none{number}.wav\n" for number in range(count))
+    )
+    with pytest.raises(CntkError) as caught:
+        utterances(make(f"{ORDER}{F}maxErrors=1\n"))
+    first, *lines = str(caught.value).splitlines()
+    assert first == f"wav.scp: {count} malformed utterances, maxErrors=1"
+    assert len([line for line in lines if ".wav'" in line]) == min(count, 5)
+    assert [line.strip() for line in lines if "more" in line] == ([f"... and {count - 5} more"] if count > 5 else [])
+    reader = make(f"{ORDER}{F}maxErrors={count}\n")
+    assert list(utterances(reader)) == ["utt-a"]
+    assert len(reader.told) == min(count, 5) + (count > 5)

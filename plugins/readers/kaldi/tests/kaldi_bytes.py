@@ -35,7 +35,7 @@ def text_matrix(frames: np.ndarray) -> bytes:
 
 def alignment(classes: list[int]) -> bytes:
     """Return an alignment in binary form."""
-    return b"\0B" + struct.pack("<bi", 4, len(classes)) + np.array(classes, dtype="<i4").tobytes()
+    return b"\0B" + b"".join(struct.pack("<bi", 4, number) for number in (len(classes), *classes))
 
 
 def posterior(frames: list[list[tuple[int, float]]]) -> bytes:

@@ -111,6 +111,18 @@ def test_delayed_classes(frames: int, counts: list[int], classes: list[int]) -> 
     assert later.weights.tolist() == [{5: 0.5, 6: 0.25, 7: 1}[one] for one in classes]
 
 
+def test_alignments_as_another_program_writes_them() -> None:
+    """What kaldi_native_io wrote of [4, 5, 7] and [2], the second as an object without a next one."""
+    first = b"\0B\4\3\0\0\0\4\4\0\0\0\4\5\0\0\0\4\7\0\0\0"
+    second = b"\0B\4\1\0\0\0\4\2\0\0\0"
+    Path("x.ark").write_bytes(b"u0 " + first + b"u1 " + second)
+    file = ArchiveFile("x.ark")
+    assert file.posterior(3)[0].classes.tolist() == [4, 5, 7]
+    found, end = file.posterior(3 + len(first) + 3)
+    assert (found.classes.tolist(), end) == ([2], file.size)
+    file.close()
+
+
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.integers(0, 2**31 - 1), max_size=6))
 def test_alignments_are_not_mistaken_for_posteriors(classes: list[int]) -> None:

@@ -120,7 +120,7 @@ ALIGNMENTS = {
                 "    A relative name starts at the directory in which the command runs."),
     "no key": (b"\0B\4", ALI + "0: the key of an utterance was expected\n"
                "    Is this a Kaldi archive, and whole?"),
-    "cut off": (b"utt-a " + alignment([0] * 7)[:-1], ALI + "40: the file ends inside an alignment "
+    "cut off": (b"utt-a " + alignment([0] * 7)[:-1], ALI + "47: the file ends inside an alignment "
                 "of 7 frames" + CUT),
     "negative": (b"utt-a \0B\4" + struct.pack("<i", -2), ALI + "8: an alignment cannot have -2 "
                  "frames" + CUT),

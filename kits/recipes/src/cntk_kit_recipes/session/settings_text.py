@@ -11,6 +11,7 @@ import attrs
 
 from cntk_core.config import Schedule, option_key
 from cntk_core.errors import Location
+from cntk_core.plugins.addresses import with_addresses
 
 NOT_GIVEN = "not given"
 
@@ -19,13 +20,14 @@ def settings_text(settings: Any, prefix: str, *, leave_out: Collection[str] = ()
     """Return the values of an options class by key; those in it and in tuples of it, too.
 
     What has no text that is the same in every run (an array, a function) is left out, and so are places in files.
+    A copy of a file elsewhere stands there with its address: copies lie somewhere else on another machine.
 
     Args:
         settings: an instance, or something else that has no keys.
         prefix: what keys begin with, such as ``SGD``.
         leave_out: names of fields.
     """
-    return dict(_texts(settings, prefix, leave_out))
+    return {key: with_addresses(text) for key, text in _texts(settings, prefix, leave_out)}
 
 
 def _texts(value: Any, key: str, leave_out: Collection[str] = ()) -> Iterator[tuple[str, str]]:

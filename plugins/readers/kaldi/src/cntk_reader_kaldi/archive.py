@@ -2,8 +2,8 @@
 
 An object in binary form begins with a zero byte and ``B``. A matrix follows as a token (``FM``, ``DM``: float, double,
 row by row; ``CM``, ``CM2``, ``CM3``: compressed; ``FV``, ``DV``: a vector, read as one row), its sizes and its values.
-An alignment follows as a byte 4, the number of frames, and their classes; a posterior as a byte 4 and the number of
-frames, and for each the number of its classes, and classes with weights, each with a byte that tells its size in front.
+An alignment follows as the number of frames, and their classes; a posterior as the number of frames, and for each the
+number of its classes, and classes with weights: all of them with a byte 4 in front, the size of the number.
 An object in text form is ``[ ... ]`` with a row to a line, or numbers up to the end of the line.
 """
 
@@ -23,7 +23,7 @@ from cntk_core.api import DataError, local_path
 from cntk_core.api.readers import LINE_BYTES, in_precision
 from cntk_reader_kaldi.commands import Spool
 from cntk_reader_kaldi.lattice_file import KaldiLattice, NoLattice, read_lattice
-from cntk_reader_kaldi.posteriors import NUMBER, Posterior, read_binary, read_text
+from cntk_reader_kaldi.posteriors import NUMBER, Posterior, read_alignment, read_binary, read_text
 
 IntArray = NDArray[np.int64]
 
@@ -38,6 +38,7 @@ _COMPRESSED = {b"CM ": 1, b"CM2": 2, b"CM3": 1}
 _OPEN_FILES = 8
 _CUT = "The file is damaged or was not copied to its end."
 _OTHER = "Features are matrices (FM, DM, CM) or vectors (FV, DV); or the offset in the list is wrong."
+_CLASSES = "Each number of an alignment follows a byte 4, as ali-to-pdf and copy-int-vector write it."
 _BLOCK = 1 << 14
 _LONGEST_KEY = 1000
 _KEY = re.compile(rb"([^ \t\r\n]+)[ \t]")
@@ -203,11 +204,11 @@ class ArchiveFile:
         if not 0 <= frames <= self.size:
             raise self.wrong(at + 2, f"an alignment cannot have {frames} frames")
         data = at + 7
-        found = read_binary(self._bytes, data, self.size, frames)
-        if found is not None:
-            return found
-        raw = self._take(data, 4 * frames, f"an alignment of {frames} frames")
-        return Posterior.of_alignment(np.frombuffer(raw, dtype="<i4")), data + 4 * frames
+        found = read_alignment(self._bytes, data, frames) or read_binary(self._bytes, data, self.size, frames)
+        if found is None:
+            self._take(data, 5 * frames, f"an alignment of {frames} frames")
+            raise self.wrong(data, "here are neither the classes of an alignment nor a posterior", _CLASSES)
+        return found
 
     def _text_posterior(self, at: int) -> tuple[Posterior, int]:
         end = self._line_end(at)

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PAIR = np.dtype([("a", "u1"), ("class", "<i4"), ("b", "u1"), ("weight", "<f4")])
+_ITEM = np.dtype([("lead", "u1"), ("class", "<i4")])
+_LEAD = b"\4"
 _CLASS = re.compile(rb"[0-9]{1,9}")
 NUMBER = re.compile(rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|inf)", re.IGNORECASE)
 """A number in text form."""
@@ -76,6 +78,27 @@ class Posterior:
         ]
         counts = np.minimum(self.counts, 1)
         return Posterior(counts, self.classes[kept], np.ones(len(kept)))
+
+
+def read_alignment(read: ReadBytes, at: int, frames: int) -> tuple[Posterior, int] | None:
+    """Read an alignment in binary form, and return it with the offset after it; None if the bytes are none.
+
+    A posterior begins as an alignment does, and goes on behind as many numbers as it has frames; what comes after an
+    alignment is the end of the file, or a key. (A posterior without any class has the bytes of an alignment of zeros.)
+
+    Args:
+        read: reads bytes of the file.
+        at: where its first frame begins.
+        frames: how many it has.
+    """
+    end = at + _ITEM.itemsize * frames
+    raw = read(at, end - at)
+    if len(raw) < end - at or read(end, 1) == _LEAD:
+        return None
+    items = np.frombuffer(raw, _ITEM)
+    if (items["lead"] != _LEAD[0]).any():
+        return None
+    return Posterior.of_alignment(items["class"]), end
 
 
 def read_binary(read: ReadBytes, at: int, size: int, frames: int) -> tuple[Posterior, int] | None:

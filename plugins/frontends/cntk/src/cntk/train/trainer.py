@@ -39,13 +39,9 @@ class Trainer(LibraryTrainer):
         self._loss, self._metric = loss_and_metric(criterion)
         self._model = _function(model)
         given = parameter_learners if isinstance(parameter_learners, list | tuple) else [parameter_learners]
-        if not given:
-            raise ValueError("a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)")
         self._learners = tuple(given)
         if not self._learners or None in self._learners:
-            raise ValueError(
-                "a trainer needs a learner at least: Trainer(model, criterion, C.sgd(model.parameters, lr))"
-            )
+            raise ValueError("a Trainer needs at least one learner, such as cntk.sgd(model.parameters, 0.1)")
         self._writers = _listed(progress_writers)
         for learner in self._learners:
             learner.add_progress_writers(self._writers)

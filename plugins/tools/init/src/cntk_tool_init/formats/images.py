@@ -41,7 +41,7 @@ class Pictures(Data):
         self._wishes = wishes
         self.broken: list[Path] = []
         self.sizes: Counter[tuple[int, int]] = Counter()
-        self.modes: Counter[str] = Counter()
+        self.modes: set[str] = set()
         self.items = [item for item in items if self._look(item[0])]
         if not self.items:
             raise DataError("there is no picture that can be read", where=Location(str(where)))
@@ -55,8 +55,8 @@ class Pictures(Data):
             raise UnsupportedError("pictures need Pillow", hint='pip install "cntk-reader-image[fast]"') from None
         try:
             with Image.open(path) as image:
-                self.sizes[image.size] += 1
-                self.modes[image.mode] += 1
+                self.sizes.update([image.size])
+                self.modes.add(image.mode)
         except (OSError, ValueError, SyntaxError):
             self.broken.append(path)
             return False
@@ -91,7 +91,7 @@ class Pictures(Data):
     @property
     def channels(self) -> int:
         """1 for gray pictures, else 3."""
-        return 1 if set(self.modes) <= {"L", "1", "I;16", "LA"} else 3
+        return 1 if self.modes <= {"L", "1", "I;16", "LA"} else 3
 
     def seen(self) -> Sequence[str]:
         """Pictures, sizes and classes."""
