@@ -14,6 +14,8 @@ from cntk_core.ops.families.convolution import ConvolutionAttributes
 from cntk_core.ops.families.cropping import CropAttributes
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
 from cntk_core.ops.families.dropout import DropoutAttributes
+from cntk_core.ops.families.lattice_sums import BY_NUMPY
+from cntk_core.ops.families.lattices import read_lattices
 from cntk_core.ops.families.leaves import EnvironmentInputAttributes
 from cntk_core.ops.families.monitoring import TraceAttributes
 from cntk_core.ops.families.normalization import BatchNormalizationAttributes
@@ -25,6 +27,7 @@ from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
 from cntk_core.ops.families.reductions import ReduceAttributes
 from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
 from cntk_core.ops.families.sampling import RandomSampleAttributes
+from cntk_core.ops.families.sequence_training import SEQUENCE_WITH_SOFTMAX, SequenceTrainingAttributes
 from cntk_core.ops.families.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
 from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
@@ -46,6 +49,8 @@ def forget_addresses() -> None:
 
 
 __all__ = [
+    "BY_NUMPY",
+    "SEQUENCE_WITH_SOFTMAX",
     "TIMES",
     "ActionContext",
     "BatchNormalizationAttributes",
@@ -71,6 +76,7 @@ __all__ = [
     "RepeatAttributes",
     "ReshapeAttributes",
     "Saver",
+    "SequenceTrainingAttributes",
     "ShiftAttributes",
     "SliceAttributes",
     "StackAttributes",
@@ -85,6 +91,7 @@ __all__ = [
     "load_model",
     "model_file",
     "pack",
+    "read_lattices",
     "read_model_info",
     "registrations_kept",
     "save_model",
