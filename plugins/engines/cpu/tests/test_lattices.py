@@ -13,17 +13,11 @@ from cntk_engine_cpu.engine import CpuEngine
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cntk_core.api.engines import run_forward, run_gradient
 from cntk_testing.counted_lattices import BOOSTED, CLASSES, MBR, PLAIN, Batch, batch, criterion
 from cntk_testing.engine_contract import start
 from cntk_testing.examples import examples
-from cntk_testing.inside import (
-    BY_NUMPY,
-    SEQUENCE_WITH_SOFTMAX,
-    SequenceTrainingAttributes,
-    read_lattices,
-    run_forward,
-    run_gradient,
-)
+from cntk_testing.inside import BY_NUMPY, SEQUENCE_WITH_SOFTMAX, SequenceTrainingAttributes, read_lattices
 from cntk_testing.lattice_networks import against_lattices, utterances_for
 
 KINDS = pytest.mark.parametrize("attributes", [PLAIN, BOOSTED, MBR], ids=["MMI", "boosted", "sMBR"])

@@ -32,7 +32,6 @@ from cntk_core.ops.families.sequences import ToSequenceAttributes, UnpackAttribu
 from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
-from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.reader_order import pack, unpack
 from cntk_core.plugins import addresses
 from cntk_core.plugins.faults import fault_error
@@ -95,8 +94,6 @@ __all__ = [
     "read_lattices",
     "read_model_info",
     "registrations_kept",
-    "run_forward",
-    "run_gradient",
     "save_model",
     "trusting_nothing",
     "unpack",
