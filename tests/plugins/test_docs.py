@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from cntk_core.ops.language.traits import Traits
-from cntk_core.plugins import discovery, importing, listening, manager, specs
+from cntk_core.plugins import addresses, discovery, importing, listening, manager, specs
 from cntk_core.plugins.manager import PluginManager, hook_names
 from cntk_core.plugins.registry import KINDS
 from cntk_kit_recipes.authoring.report import STATES
@@ -32,7 +32,7 @@ def test_every_hook_with_its_arguments(page):
 
 def test_every_state_group_and_switch(page):
     assert re.findall(r"^\| ([a-z ]+) \|", page.split("## Entry")[0], re.MULTILINE)[1:] == list(STATES)
-    groups = [kind.group for kind in KINDS] + ["cntk.ops", "cntk.kernels", "cntk.hooks"]
+    groups = [kind.group for kind in KINDS] + [addresses.GROUP, "cntk.ops", "cntk.kernels", "cntk.hooks"]
     assert re.findall(r"^\| `(cntk\.\w+)` \|", page, re.MULTILINE) == groups
     switches = [discovery.SWITCH, importing.TIMEOUT_SWITCH, listening.TRACE_SWITCH, manager.STRICT_SWITCH]
     assert re.findall(r"^\| `(CNTK_\w+)` \|", page, re.MULTILINE) == switches

@@ -6,7 +6,6 @@ from itertools import product
 from math import prod
 
 import pytest
-from cntk_engine_xla.images import covered_places
 
 from cntk_core.api.engines import Geometry
 
@@ -22,6 +21,8 @@ from cntk_core.api.engines import Geometry
     ],
 )
 def test_places(geometry: Geometry) -> None:
+    from cntk_engine_xla.images import covered_places
+
     found = covered_places(geometry)
     backward = [list(reversed(each)) for each in (geometry.input, geometry.kernel, geometry.counts)]
     steps = [list(reversed(each)) for each in (geometry.stride, geometry.lower, geometry.dilation)]

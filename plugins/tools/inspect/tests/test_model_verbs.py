@@ -84,8 +84,8 @@ def test_dump_some_nodes_without_values_to_a_file(capsys: pytest.CaptureFixture[
             ["dump", "r.cntk"],
             1,
             "'r.cntk' is no model: no format recognizes it\n    Formats: CNTK-1, DBN (cntk-model-cntk1 0.1.0), "
-            "CNTK-2 (cntk-model-cntk2 0.1.0), cntk-core (cntk-core 0.1.0), ONNX (cntk-model-onnx 0.1.0), "
-            "weights (cntk-model-weights 0.1.0)\n",
+            "CNTK-2 (cntk-model-cntk2 0.1.0), cntk-core (cntk-core 0.1.0), nnet1 (cntk-reader-kaldi 0.1.0), "
+            "ONNX (cntk-model-onnx 0.1.0), weights (cntk-model-weights 0.1.0)\n",
         ),
         (["dump", "m.dnn", "--node", "Z."], 2, "no node matches 'Z.'; did you mean 'z'?\n    Nodes: x, W, z\n"),
         (
