@@ -34,7 +34,10 @@ def test_the_news_comes_to_the_answer(script) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("reward", ["contrastive", "baseline", "sampled", "fixed"])
+@pytest.mark.parametrize(
+    "reward",
+    ["contrastive", "fixed", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("baseline", "sampled"))],
+)
 def test_it_runs_on_stories(reward, example, script, capsys: pytest.CaptureFixture[str]) -> None:
     example("reading", train=30, test=9)
     prepared(script, "cnn", "stories/training", "stories/test")

@@ -67,7 +67,7 @@ class TestSlurm(LauncherContract):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("to_tasks", [True, False])
+@pytest.mark.parametrize("to_tasks", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_a_job_whose_time_is_up_is_put_back_and_goes_on(cluster, to_tasks):
     """Slurm signals the tasks, or with ``--signal=B:USR1`` the command."""
     run = start("Train=[SGD=[maxEpochs=100000]]")
