@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from cntk_reader_language.order import blocks, group_equal, group_near, shuffled, twister
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,3 +52,11 @@ def test_blocks_cover_the_text(tokens: list[int], size: int) -> None:
     found = blocks(tokens, size)
     assert [one for first, last in found for one in range(first, last)] == list(range(len(tokens)))
     assert all(sum(tokens[first:last]) >= size for first, last in found[:-1])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "found"),
+    [([2, 2], [(0, 1), (1, 2)]), ([1, 1, 1], [(0, 2), (2, 3)]), ([1], [(0, 1)]), ([], []), ([5, 0], [(0, 1), (1, 2)])],
+)
+def test_the_last_block_is_what_is_left(tokens: list[int], found: list[tuple[int, int]]) -> None:
+    assert blocks(tokens, 2) == found
