@@ -28,6 +28,19 @@ def text(written: str) -> memoryview:
 
 
 @pytest.mark.parametrize(
+    ("mantissa", "digits", "power", "found"),
+    [
+        (12345678901234567, 17, -3, 12345678901234.567),
+        (98765432109876543, 17, -20, 0.00098765432109876543),
+        (125, 3, -2, 1.25),
+        (125, 3, 2, 12500.0),
+    ],
+)
+def test_values_of_few_and_many_digits(mantissa: int, digits: int, power: int, found: float) -> None:
+    assert decimal_value(mantissa, digits, power, POWERS_OF_TEN) == (USUAL, found)
+
+
+@pytest.mark.parametrize(
     ("written", "found"),
     [
         ("0123456789 ", (10, 123456789, 9)), ("00x", (2, 0, 0)), ("x", (0, 0, 0)), ("5/", (1, 5, 1)),

@@ -131,6 +131,7 @@ def test_streams_are_renamed(make) -> None:
 def test_truncated_is_said_to_change_nothing(make) -> None:
     reader = make(FILE, "truncated=true")
     assert reader.told == ["CNTKBinaryReader reads whole sequences, truncated=true does not change that."]
+    assert make(FILE, "").told == []
 
 
 BLOCKS = {
